@@ -1,0 +1,53 @@
+import { connect, type Socket } from "node:net";
+
+/** The next request to send, as it goes over the wire. */
+export type NextRequest = () => string;
+
+export interface Load {
+  readonly perSecond: number;
+  readonly statuses: ReadonlyMap<number, number>;
+}
+
+/**
+ * So many connections, one request under way on each, for so long. On bare sockets, because a full HTTP client takes longer for a
+ * request than the servers that are to be compared.
+ */
+export async function load(port: number, connections: number, forMs: number, next: NextRequest): Promise<Load> {
+  const statuses = new Map<number, number>();
+  const until = performance.now() + forMs;
+  const started = performance.now();
+  await Promise.all(Array.from({ length: connections }, () => speak(port, until, next, statuses)));
+  const seconds = (performance.now() - started) / 1_000;
+  const answers = [...statuses.values()].reduce((sum, count) => sum + count, 0);
+  return { perSecond: answers / seconds, statuses };
+}
+
+function speak(port: number, until: number, next: NextRequest, statuses: Map<number, number>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket: Socket = connect(port, "127.0.0.1", () => socket.write(next()));
+    let received = "";
+    socket.setNoDelay(true);
+    socket.setEncoding("latin1");
+    socket.on("error", reject);
+    socket.on("data", (chunk: string) => {
+      received += chunk;
+      const status = completeAnswer(received);
+      if (status === undefined) return;
+      received = "";
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      if (performance.now() < until) socket.write(next());
+      else {
+        socket.destroy();
+        resolve();
+      }
+    });
+  });
+}
+
+/** The status, once all of the answer is there. */
+function completeAnswer(text: string): number | undefined {
+  const end = text.indexOf("\r\n\r\n");
+  if (end < 0) return undefined;
+  const length = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, end + 2))?.[1] ?? "0";
+  return text.length - end - 4 < Number(length) ? undefined : Number(text.slice(9, 12));
+}

@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cpus, tmpdir, totalmem } from "node:os";
+import { join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { type Load, load, type NextRequest } from "./load.js";
+
+// `npm run bench:broker`: the broker over HTTP, as a ratio to a ceiling measured in the same run. Contestants take turns, round by round,
+// because machines are noisy; the first round warms up, and the median of the others counts.
+
+const quick = process.argv.includes("--quick");
+const rounds = quick ? 2 : 5;
+const forMs = quick ? 1_000 : 3_000;
+const connections = 64;
+
+interface Server {
+  readonly process: ChildProcess;
+  readonly lines: Interface;
+  readonly port: number;
+}
+
+const headers = ["Host: 127.0.0.1", "X-Broker-API-Version: 2.17", `Authorization: Basic ${btoa("bench:bench")}`];
+
+const folder = await mkdtemp(join(tmpdir(), "osbert-broker-bench-"));
+const servers: Server[] = [];
+try {
+  const bare = await start("bare");
+  const broker = await start("broker");
+  const journal = await start("journal");
+  const known = "a-known-instance";
+  await load(
+    broker.port,
+    1,
+    1,
+    provision(() => known),
+  );
+
+  const rows = [
+    await compare("GET catalog", 0.8, [broker.port, get("/v2/catalog")], () => ask(bare, get("/v2/catalog"))),
+    await compare("GET last_operation", 0.6, [broker.port, get(`/v2/service_instances/${known}/last_operation`)], () =>
+      ask(bare, get(`/v2/service_instances/${known}/last_operation`)),
+    ),
+    await compare("PUT service_instances (async, durable)", 0.5, [broker.port, provision(randomUUID)], () =>
+      askJournal(journal),
+    ),
+  ];
+  const { perSecond, statuses } = await load(
+    broker.port,
+    connections,
+    forMs,
+    get("/v2/catalog", `If-None-Match: ${await etag(broker)}`),
+  );
+  print(rows);
+  console.log(
+    `GET catalog with If-None-Match: ${Math.round(perSecond)}/s, statuses ${[...statuses.keys()].join(", ")}`,
+  );
+  const report = {
+    date: new Date().toISOString(),
+    cores: cpus().length,
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    node: process.version,
+    rows,
+  };
+  await mkdir(".bench", { recursive: true });
+  await writeFile(join(".bench", "broker.json"), `${JSON.stringify(report, null, 2)}\n`);
+} finally {
+  for (const { process } of servers) process.kill("SIGKILL");
+  await rm(folder, { recursive: true, force: true });
+}
+
+async function start(kind: string): Promise<Server> {
+  const program = fileURLToPath(new URL("./server.js", import.meta.url));
+  const child = spawn(process.execPath, [program, kind, folder], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> });
+  const [port] = (await once(lines, "line")) as [string];
+  const server = { process: child, lines, port: Number(port) };
+  servers.push(server);
+  return server;
+}
+
+interface Row {
+  readonly what: string;
+  readonly ratio: number;
+  readonly target: number;
+  readonly brokerPerSecond: number;
+  readonly ceilingPerSecond: number;
+}
+
+async function compare(
+  what: string,
+  target: number,
+  [port, next]: readonly [number, NextRequest],
+  ceiling: () => Promise<number>,
+): Promise<Row> {
+  const mine: number[] = [];
+  const theirs: number[] = [];
+  for (let round = 0; round <= rounds; round++) {
+    const reached = only200s(what, await load(port, connections, forMs, next)).perSecond;
+    const ceilingReached = await ceiling();
+    if (round === 0) continue;
+    mine.push(reached);
+    theirs.push(ceilingReached);
+  }
+  const [brokerPerSecond, ceilingPerSecond] = [median(mine), median(theirs)];
+  return { what, ratio: brokerPerSecond / ceilingPerSecond, target, brokerPerSecond, ceilingPerSecond };
+}
+
+async function ask({ port }: Server, next: NextRequest): Promise<number> {
+  return only200s("bare", await load(port, connections, forMs, next)).perSecond;
+}
+
+async function askJournal({ process, lines }: Server): Promise<number> {
+  process.stdin?.write(`${forMs}\n`);
+  const [rate] = (await once(lines, "line")) as [string];
+  return Number(rate);
+}
+
+/** A fast error is no speed. */
+function only200s(what: string, result: Load): Load {
+  const bad = [...result.statuses.keys()].filter((status) => status >= 300);
+  if (bad.length > 0) throw new Error(`${what} was answered with ${bad.join(", ")}`);
+  return result;
+}
+
+async function etag({ port }: Server): Promise<string> {
+  const headers = { "X-Broker-API-Version": "2.17", Authorization: `Basic ${btoa("bench:bench")}` };
+  return (await fetch(`http://127.0.0.1:${port}/v2/catalog`, { headers })).headers.get("etag") ?? "";
+}
+
+function get(path: string, ...more: readonly string[]): NextRequest {
+  const request = [`GET ${path} HTTP/1.1`, ...headers, ...more, "", ""].join("\r\n");
+  return () => request;
+}
+
+function provision(id: () => string): NextRequest {
+  const body = JSON.stringify({
+    service_id: "service-1",
+    plan_id: "service-1-small",
+    organization_guid: randomUUID(),
+    space_guid: randomUUID(),
+    context: {
+      platform: "cloudfoundry",
+      organization_guid: randomUUID(),
+      space_guid: randomUUID(),
+      instance_name: "mine",
+    },
+    parameters: { name: "abc", size: 10 },
+  });
+  const rest = [...headers, "Content-Type: application/json", `Content-Length: ${body.length}`, "", body].join("\r\n");
+  return () => `PUT /v2/service_instances/${id()}?accepts_incomplete=true HTTP/1.1\r\n${rest}`;
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+function print(rows: readonly Row[]): void {
+  console.log("| over HTTP, 64 connections | ratio | target | | broker | ceiling |\n|---|---|---|---|---|---|");
+  for (const { what, ratio, target, brokerPerSecond, ceilingPerSecond } of rows) {
+    const cells = [what, `${Math.round(ratio * 100)} %`, `≥ ${target * 100} %`, ratio >= target ? "pass" : "MISS"];
+    console.log(
+      `| ${[...cells, `${Math.round(brokerPerSecond)}/s`, `${Math.round(ceilingPerSecond)}/s`].join(" | ")} |`,
+    );
+  }
+}

@@ -1,0 +1,91 @@
+import { join } from "node:path";
+import { createBroker, defineService } from "@osbert/broker";
+import { serve } from "@osbert/broker/http";
+import { openJournal } from "@osbert/journal";
+import { sqliteStore } from "@osbert/journal/sqlite";
+import { fastify } from "fastify";
+
+// A server to be measured, in a process of its own: `server.js bare` or `server.js broker <folder>`. Says its port, and then ends with
+// its standard input.
+
+const [kind = "bare", folder = ""] = process.argv.slice(2);
+
+/** As large as a real one: ten services of three plans with schemas. */
+export const services = Array.from({ length: 10 }, (_, index) =>
+  defineService({
+    id: `service-${index}`,
+    name: `service-${index}`,
+    description: "A service like those that people offer, with a description of some length",
+    tags: ["sql", "managed"],
+    plans: Object.fromEntries(
+      ["small", "medium", "large"].map((size) => [
+        size,
+        {
+          id: `service-${index}-${size}`,
+          description: `The ${size} one`,
+          provision: {
+            type: "object",
+            properties: {
+              name: { type: "string", pattern: "^[a-z]{1,40}$" },
+              size: { type: "integer", minimum: 1, maximum: 100 },
+            },
+            additionalProperties: false,
+          },
+        },
+      ]),
+    ),
+    async provision() {
+      return {};
+    },
+    async bind() {
+      return { credentials: { password: "secret" } };
+    },
+  }),
+);
+
+if (kind === "bare") {
+  const broker = createBroker({ services, store: sqliteStore(join(folder, "unused.db")) });
+  const { body } = broker.catalog;
+  const last = JSON.stringify({ state: "succeeded", description: "provision succeeded" });
+  const app = fastify();
+  const type = "application/json";
+  app.get("/v2/catalog", (_request, reply) => reply.header("content-type", type).send(body));
+  app.get("/v2/service_instances/:instance/last_operation", (_request, reply) =>
+    reply.header("content-type", type).send(last),
+  );
+  console.log(new URL(await app.listen({ port: 0, host: "127.0.0.1" })).port);
+} else if (kind === "broker") {
+  const broker = createBroker({ services, store: sqliteStore(join(folder, "broker.db")) });
+  const credentials = [{ username: "bench", password: "bench" }];
+  const { url } = await serve(broker, { port: 0, credentials, onError: (error) => console.error(error) });
+  console.log(new URL(url).port);
+} else {
+  // What the journal alone accepts, with the same callers and the engine running, in the same kind of process.
+  const journal = await openJournal({
+    store: sqliteStore(join(folder, "journal.db")),
+    kinds: { provision: { run: async () => ({}) } },
+  });
+  await journal.start();
+  const by = { actor: { type: "service-account", subject: "bench" } } as const;
+  const input = { name: "abc", size: 10, context: "x".repeat(200) };
+  let next = 0;
+  const measure = async (forMs: number): Promise<number> => {
+    const until = performance.now() + forMs;
+    const started = performance.now();
+    let accepted = 0;
+    const decide = () => ({ result: null, change: { data: input, accept: [{ kind: "provision", input }] } });
+    const call = async () => {
+      while (performance.now() < until) {
+        await journal.transact(`k-${Math.random()}-${next++}`, decide, { by, likelyNew: true });
+        accepted++;
+      }
+    };
+    await Promise.all(Array.from({ length: 64 }, call));
+    return accepted / ((performance.now() - started) / 1_000);
+  };
+  process.stdin.on("data", (chunk) => {
+    measure(Number(String(chunk))).then(console.log, console.error);
+  });
+  console.log("0");
+}
+process.stdin.on("end", () => process.exit(0)).resume();

@@ -1,0 +1,38 @@
+import type { BrokerError } from "@osbert/protocol";
+
+/** What goes back to the platform. */
+export interface Answer {
+  readonly status: number;
+  /** An object, or a text that is JSON already. */
+  readonly body: object | string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Every outcome that is not an error, and its status. Errors have their own table (brokerErrors). */
+export const statuses = {
+  created: 201,
+  "in progress": 202,
+  "exists already": 200,
+  fetched: 200,
+  updated: 200,
+  deleted: 200,
+  unchanged: 304,
+} as const;
+
+export type OutcomeName = keyof typeof statuses;
+
+export function answer(
+  outcome: OutcomeName,
+  body: object | string,
+  headers?: Readonly<Record<string, string>>,
+): Answer {
+  return { status: statuses[outcome], body, ...(headers && { headers }) };
+}
+
+export function errorAnswer(error: BrokerError): Answer {
+  const headers = {
+    ...(error.retryAfterSeconds !== undefined && { "retry-after": String(error.retryAfterSeconds) }),
+    ...(error.code === "unauthorized" && { "www-authenticate": 'Basic realm="service broker", charset="UTF-8"' }),
+  };
+  return { status: error.status, body: error.body, ...(Object.keys(headers).length > 0 && { headers }) };
+}

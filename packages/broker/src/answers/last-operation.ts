@@ -1,0 +1,51 @@
+import type { OpenOperation, Outcome as OperationOutcome } from "@osbert/journal";
+import type { LastOperationResponse } from "@osbert/protocol";
+import { doing } from "../instances/busy.js";
+import type { EndedOperation } from "../instances/instance-record.js";
+import type { Verb } from "../service/verbs.js";
+
+/** What `last_operation` says of an operation that has not ended. */
+export function inProgress({ kind, description }: OpenOperation): LastOperationResponse {
+  return { state: "in progress", description: description ?? `the resource ${doing(kind)}` };
+}
+
+export function ended({
+  state,
+  description,
+  instanceUsable,
+  updateRepeatable,
+  verb,
+}: EndedOperation): LastOperationResponse {
+  const failed = state === "failed";
+  return {
+    state,
+    description,
+    // ERR-04, ERR-05: only where they may stand.
+    ...(failed &&
+      instanceUsable !== undefined &&
+      (verb === "update" || verb === "deprovision") && { instance_usable: instanceUsable }),
+    ...(failed && updateRepeatable !== undefined && verb === "update" && { update_repeatable: updateRepeatable }),
+  };
+}
+
+/** How an operation's end is kept and told. Pure. */
+export function endedOperation(
+  id: string,
+  verb: Verb,
+  outcome: OperationOutcome,
+  described: string | null,
+): EndedOperation {
+  if (outcome.kind === "succeeded")
+    return { id, verb, state: "succeeded", description: described ?? `${verb} succeeded` };
+  if (outcome.kind === "cancelled")
+    return { id, verb, state: "failed", description: `${verb} was cancelled: ${outcome.reason}` };
+  const details = (outcome.error.details ?? {}) as { instanceUsable?: boolean; updateRepeatable?: boolean };
+  return {
+    id,
+    verb,
+    state: "failed",
+    description: outcome.error.message === "" ? `${verb} failed` : outcome.error.message,
+    ...(typeof details.instanceUsable === "boolean" && { instanceUsable: details.instanceUsable }),
+    ...(typeof details.updateRepeatable === "boolean" && { updateRepeatable: details.updateRepeatable }),
+  };
+}

@@ -1,0 +1,117 @@
+import type { Json, Resource } from "@osbert/journal";
+import { isBindable, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
+import { accepted, refused, type Verdict } from "../answers/verdict.js";
+import type { BrokerCatalog } from "../catalog/catalog.js";
+import { bindingOperation, doing, instanceOperation } from "../instances/busy.js";
+import { instanceData } from "../instances/instance-record.js";
+import { laneOf } from "../instances/provision.js";
+import type { BindAsk } from "../requests/asks.js";
+import { fingerprint } from "../requests/fingerprint.js";
+import { type BindingRecord, bindingPart, bindingRecord, isExpired } from "./binding-record.js";
+
+export interface BindMatter {
+  readonly binding: string;
+  readonly ask: BindAsk;
+  readonly catalog: BrokerCatalog;
+  readonly identity: OriginatingIdentity | null;
+  readonly deadlineMs: number;
+}
+
+/** PUT …/service_bindings/:id, rotation included. Binds of one instance run side by side. */
+export function decideBind(resource: Resource | undefined, matter: BindMatter, now: number): Verdict {
+  const { ask, binding } = matter;
+  const data = instanceData(resource);
+  if (resource === undefined || data === undefined || data.phase === "gone" || data.phase === "failed") {
+    return refused("not-found", "there is no such instance");
+  }
+  const running = instanceOperation(resource);
+  if (running !== undefined || data.phase !== "ready") {
+    return refused("concurrency", `the instance ${doing(running?.kind ?? "")}; ask again when that is over`);
+  }
+  if (ask.serviceId !== null && ask.serviceId !== data.serviceId) {
+    return refused("bad-request", "service_id is not the service of this instance");
+  }
+  if (ask.planId !== null && ask.planId !== data.planId) {
+    return refused("bad-request", "plan_id is not the plan of this instance");
+  }
+  const predecessor = ask.predecessor === null ? undefined : bindingRecord(resource, ask.predecessor);
+  const existing = bindingRecord(resource, binding);
+  const asked = bindFingerprint(ask);
+  if (existing !== undefined && existing.phase !== "failed") return repeat(existing, asked, resource, binding);
+  if (existing !== undefined && existing.created !== asked) {
+    return refused("conflict", "a binding with this id failed with other attributes; delete it first");
+  }
+  const problem = problemOf(matter, data, predecessor, now);
+  if (problem !== null) return problem;
+  const record: BindingRecord = {
+    phase: "creating",
+    phaseBefore: "failed",
+    planId: data.planId,
+    // ROT-10: what the platform does not say in a rotation is as it was.
+    parameters: predecessor?.parameters ?? ask.parameters,
+    appGuid: ask.appGuid ?? predecessor?.appGuid ?? null,
+    bindResource: Object.keys(ask.bindResource).length > 0 ? ask.bindResource : (predecessor?.bindResource ?? {}),
+    context: Object.keys(ask.context).length > 0 ? (ask.context as JsonObject) : (predecessor?.context ?? {}),
+    predecessor: ask.predecessor,
+    created: asked,
+    binding: null,
+    state: existing?.state ?? null,
+    undo: existing?.undo ?? [],
+    last: existing?.last ?? null,
+    identity: matter.identity,
+  };
+  const part = bindingPart(binding);
+  return accepted({
+    data: { ...data, bindings: data.bindings + 1 } as unknown as Json,
+    parts: { [part]: record as unknown as Json },
+    accept: [{ kind: "bind", part, mode: "shared", lane: laneOf(data.serviceId), deadlineMs: matter.deadlineMs }],
+  });
+}
+
+/**
+ * Identical: application, bind resource, parameters and predecessor. Service and plan are compared with those of the instance, whose
+ * plan may have been changed since; annotations of the application are not part of it, as they change by themselves.
+ */
+export function bindFingerprint({ appGuid, bindResource, parameters, predecessor }: BindAsk): string {
+  const stable = Object.fromEntries(Object.entries(bindResource).filter(([name]) => !name.endsWith("_annotations")));
+  return fingerprint({ g: appGuid, r: stable, a: parameters, b: predecessor });
+}
+
+function repeat(existing: BindingRecord, asked: string, resource: Resource, binding: string): Verdict {
+  if (existing.phase === "deleting")
+    return refused("concurrency", "the binding is being deleted; ask again when it is gone");
+  if (existing.created !== asked) return refused("conflict", "a binding with this id exists with other attributes");
+  if (existing.phase === "ready") return { kind: "done already" };
+  const operation = bindingOperation(resource, bindingPart(binding));
+  return operation === undefined
+    ? refused("concurrency", "the binding is being changed")
+    : { kind: "repeated", operation: operation.id };
+}
+
+function problemOf(
+  { ask, catalog }: BindMatter,
+  data: { readonly serviceId: string; readonly planId: string },
+  predecessor: BindingRecord | undefined,
+  now: number,
+): Verdict | null {
+  const service = catalog.services.get(data.serviceId);
+  if (service === undefined)
+    return refused("unprocessable", "the service of this instance is not offered any more; it can only be deleted");
+  const plan = service.plans.get(data.planId);
+  const bindable = plan === undefined ? service.offering.bindable : isBindable(service.offering, plan.plan);
+  if (!bindable || service.service.bind === undefined)
+    return refused("unprocessable", "instances of this plan cannot be bound");
+  if (ask.predecessor !== null) {
+    if (plan?.plan.binding_rotatable !== true)
+      return refused("unprocessable", "bindings of this plan cannot be rotated");
+    if (predecessor?.phase !== "ready" || isExpired(predecessor, now)) {
+      return refused("bad-request", "predecessor_binding_id is not a valid binding of this instance");
+    }
+    return null;
+  }
+  if (plan?.definition.requiresApp === true && ask.appGuid === null) {
+    return refused("requires-app", "a binding of this service needs an application: give bind_resource.app_guid");
+  }
+  const invalid = plan?.validate.bind(ask.parameters) ?? null;
+  return invalid === null ? null : refused("bad-request", invalid);
+}

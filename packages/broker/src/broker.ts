@@ -1,0 +1,99 @@
+import { type Journal, type JournalOptions, openJournal, type Store } from "@osbert/journal";
+import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
+import { bindingPrefix } from "./bindings/binding-record.js";
+import { type BrokerCatalog, buildCatalog } from "./catalog/catalog.js";
+import { operationKinds } from "./operations/kinds.js";
+import type { Service } from "./service/service.js";
+import type { AsyncRules } from "./service/verbs.js";
+import { Verbs } from "./verbs.js";
+
+export interface BrokerOptions {
+  readonly services: readonly Service[];
+  readonly store: Store;
+  /** For all services that do not say themselves. Default: asynchronously if the platform accepts that. */
+  readonly async?: AsyncRules;
+  /** How long a platform that does not accept an asynchronous answer is kept waiting. Default 50 seconds: they give up after 60. */
+  readonly syncTimeoutMs?: number;
+  /** The oldest version of the API that is answered. Default 2.13. */
+  readonly minimumApiVersion?: string;
+  /** A deprovision takes the bindings that are left along, instead of being refused. Default false. */
+  readonly cascade?: boolean;
+  /** Deleting what is not known answers 200 instead of 410. Default false. */
+  readonly forceDeleteUnknown?: { readonly instances?: boolean; readonly bindings?: boolean };
+  /** How many seconds platforms are advised to wait between polls. Default: as they like. */
+  readonly retryAfterSeconds?: number;
+  /** Concurrency, retention, clock and what else the journal takes. */
+  readonly journal?: Partial<Omit<JournalOptions, "store" | "kinds">>;
+}
+
+/** A complete broker, without a wire: `@osbert/broker/http` puts it on one. */
+export interface Broker {
+  /** Opens the store and begins to run what is due. */
+  start(): Promise<void>;
+  /** Lets what runs end for so long, hands the rest over, closes the store. */
+  stop(options?: { readonly drainMs?: number }): Promise<void>;
+  readonly catalog: BrokerCatalog;
+  /** What the specification advises against, but allows. */
+  readonly warnings: readonly Finding[];
+  readonly minimumApiVersion: { readonly major: number; readonly minor: number };
+  /** Offers other services from now on. Instances of plans that are gone stay operable. */
+  offer(services: readonly Service[]): void;
+  /** The endpoints. Throws until the broker has started. */
+  readonly verbs: Verbs;
+  readonly journal: Journal;
+}
+
+const defaultSyncTimeoutMs = 50_000;
+/** A deprovision looks at so many bindings at a time. */
+const bindingPage = 500;
+
+/** Makes a broker of services. Throws a CatalogError, with every fault and its place, if what they offer breaks the specification. */
+export function createBroker(options: BrokerOptions): Broker {
+  let catalog = buildCatalog(options.services);
+  let running: { readonly journal: Journal; readonly verbs: Verbs } | undefined;
+  const minimumApiVersion = parseApiVersion(options.minimumApiVersion ?? "2.13");
+  if (minimumApiVersion === undefined)
+    throw new Error(`minimumApiVersion must look like "2.13", not ${JSON.stringify(options.minimumApiVersion)}`);
+  const started = () => {
+    if (running === undefined) throw new BrokerError("unavailable", "the broker is starting", { retryAfterSeconds: 1 });
+    return running;
+  };
+  const bindingsOf = async (key: string) =>
+    (await started().journal.parts(key, bindingPrefix, { limit: bindingPage })).items;
+  return {
+    async start() {
+      const kinds = operationKinds({ catalog: () => catalog, bindingsOf });
+      const journal = await openJournal({ ...options.journal, store: options.store, kinds });
+      const verbs = new Verbs({
+        journal,
+        catalog: () => catalog,
+        async: options.async ?? {},
+        syncTimeoutMs: options.syncTimeoutMs ?? defaultSyncTimeoutMs,
+        cascade: options.cascade ?? false,
+        forceDeleteUnknown: { instances: false, bindings: false, ...options.forceDeleteUnknown },
+        retryAfterSeconds: options.retryAfterSeconds ?? null,
+      });
+      running = { journal, verbs };
+      await journal.start();
+    },
+    async stop(stopping) {
+      await running?.journal.stop(stopping);
+    },
+    offer(services) {
+      catalog = buildCatalog(services);
+    },
+    get catalog() {
+      return catalog;
+    },
+    get warnings() {
+      return catalog.warnings;
+    },
+    minimumApiVersion,
+    get verbs() {
+      return started().verbs;
+    },
+    get journal() {
+      return started().journal;
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import type { Attribution } from "@osbert/journal";
+import type { OriginatingIdentity } from "@osbert/protocol";
+
+/** Who asks: the platform that was authenticated, and on whose behalf. */
+export interface Caller {
+  /** The platform whose ids these are; "" for a broker with one. */
+  readonly platform: string;
+  /** The name of the credential that was used. */
+  readonly credential: string;
+  readonly identity: OriginatingIdentity | null;
+  readonly requestId: string | null;
+}
+
+/** J9: how the journal tells who asked. */
+export function attributionOf({ credential, identity, requestId }: Caller): Attribution {
+  const subject = identity === null ? credential : subjectOf(identity);
+  return {
+    actor: {
+      type: identity === null ? "service-account" : "user",
+      subject,
+      ...(identity && { claims: { platform: identity.platform, ...identity.value } }),
+    },
+    ...(requestId !== null && { requestId }),
+  };
+}
+
+/** Cloud Foundry says user_id, Kubernetes username; others what they like. */
+function subjectOf({ platform, value }: OriginatingIdentity): string {
+  const id = value.user_id ?? value.username ?? value.sub;
+  return typeof id === "string" && id !== "" ? id : platform;
+}

@@ -1,0 +1,143 @@
+import { createHash } from "node:crypto";
+import { checkCatalog, type Finding, type ServiceOffering, type ServicePlan } from "@osbert/protocol";
+import type { Schema } from "../service/schema.js";
+import type { PlanDefinition, Service } from "../service/service.js";
+import { toOffering } from "./offering.js";
+import { compileSchema, type Validate } from "./validation.js";
+
+/** A plan with everything that deciding about it takes. */
+export interface OfferedPlan {
+  readonly service: Service;
+  readonly offering: ServiceOffering;
+  readonly name: string;
+  readonly definition: PlanDefinition;
+  readonly plan: ServicePlan;
+  /** Checks of parameters, where there is a schema. */
+  readonly validate: { readonly provision: Validate; readonly update: Validate; readonly bind: Validate };
+}
+
+export interface OfferedService {
+  readonly service: Service;
+  readonly offering: ServiceOffering;
+  readonly plans: ReadonlyMap<string, OfferedPlan>;
+  /** Checks of what the author's functions return as state. */
+  readonly validateState: Validate;
+  readonly validateBindingState: Validate;
+}
+
+/** What the broker offers, checked and compiled. Immutable: a change is another one. */
+export interface BrokerCatalog {
+  readonly services: ReadonlyMap<string, OfferedService>;
+  /** The answer to GET /v2/catalog, as it goes out. */
+  readonly body: string;
+  readonly etag: string;
+  readonly warnings: readonly Finding[];
+}
+
+export class CatalogError extends Error {
+  override readonly name = "CatalogError";
+  readonly findings: readonly Finding[];
+
+  constructor(findings: readonly Finding[]) {
+    super(
+      `the catalog breaks ${findings.length} rule${findings.length === 1 ? "" : "s"} of the specification:\n${findings.map(line).join("\n")}`,
+    );
+    this.findings = findings;
+  }
+}
+
+/** Checks the services against every rule of the specification; throws a CatalogError with all faults and their paths. */
+export function buildCatalog(services: readonly Service[]): BrokerCatalog {
+  const offerings = services.map(toOffering);
+  const body = JSON.stringify({ services: offerings });
+  const findings: Finding[] = [
+    ...checkCatalog(JSON.parse(body)),
+    ...offerings.flatMap(checkIds),
+    ...services.flatMap(checkFunctions),
+  ];
+  const offered = services.map((service, index) => {
+    const compile: Compile = (schema, what, place) => {
+      if (schema === undefined) return anything;
+      try {
+        return compileSchema(schema, what);
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        findings.push({ level: "error", path: `services[${index}].${place}`, message });
+        return anything;
+      }
+    };
+    return offer(service, offerings[index] as ServiceOffering, compile);
+  });
+  const errors = findings.filter(({ level }) => level === "error");
+  if (errors.length > 0) throw new CatalogError(errors);
+  return {
+    services: new Map(offered.map((service) => [service.offering.id, service])),
+    body,
+    etag: `"${createHash("sha256").update(body).digest("base64url").slice(0, 27)}"`,
+    warnings: findings.filter(({ level }) => level === "warning"),
+  };
+}
+
+/** Compiles a schema, or notes where one that is none stands. */
+type Compile = (schema: Schema | undefined, what: string, place: string) => Validate;
+
+const longestIdBytes = 256;
+
+/** Instances are found by the ids of their service and plan: those must be such that every store keeps them alike. */
+function checkIds({ id, plans }: ServiceOffering, index: number): Finding[] {
+  const ids = [
+    [`services[${index}].id`, id],
+    ...plans.map((plan, at) => [`services[${index}].plans[${at}].id`, plan.id]),
+  ];
+  const message = `must have at most ${longestIdBytes} bytes, and no NUL or half of a surrogate pair`;
+  return ids.flatMap(([path = "", text]) => (isKeepable(text) ? [] : [{ level: "error" as const, path, message }]));
+}
+
+function isKeepable(text: unknown): boolean {
+  if (typeof text !== "string") return true; // Another rule says what is wrong with it.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for.
+  return Buffer.byteLength(text) <= longestIdBytes && !/[\u0000\ud800-\udfff]/u.test(text);
+}
+
+/** What the catalog promises must have a function behind it. */
+function checkFunctions(service: Service, index: number): Finding[] {
+  const findings: Finding[] = [];
+  const path = `services[${index}]`;
+  const needs = (fn: "bind" | "update", why: string) => {
+    if (typeof service[fn] !== "function")
+      findings.push({ level: "error", path, message: `${why}, but there is no ${fn} function` });
+  };
+  const plans: readonly PlanDefinition[] = Object.values(service.plans ?? {});
+  if (service.bindable || plans.some(({ bindable }) => bindable)) needs("bind", "can be bound");
+  if (service.planUpdateable || plans.some(({ planUpdateable }) => planUpdateable))
+    needs("update", "plans can be changed");
+  if (plans.some(({ update }) => update !== undefined)) needs("update", "has a schema for updates");
+  return findings;
+}
+
+function offer(service: Service, offering: ServiceOffering, compile: Compile): OfferedService {
+  const plans = new Map<string, OfferedPlan>();
+  for (const [index, plan] of offering.plans.entries()) {
+    const definition = (service.plans as Record<string, PlanDefinition>)[plan.name] as PlanDefinition;
+    const at = `plans[${index}].schemas`;
+    const validate = {
+      provision: compile(definition.provision, "parameters", `${at}.service_instance.create.parameters`),
+      update: compile(definition.update, "parameters", `${at}.service_instance.update.parameters`),
+      bind: compile(definition.bind, "parameters", `${at}.service_binding.create.parameters`),
+    };
+    plans.set(plan.id, { service, offering, name: plan.name, definition, plan, validate });
+  }
+  return {
+    service,
+    offering,
+    plans,
+    validateState: compile(service.state, `the state of ${service.name}`, "state"),
+    validateBindingState: compile(service.bindingState, `the binding state of ${service.name}`, "bindingState"),
+  };
+}
+
+const anything: Validate = () => null;
+
+function line({ path, message }: Finding): string {
+  return `  ${path === "" ? "the catalog" : path} ${message}`;
+}

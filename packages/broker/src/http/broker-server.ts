@@ -1,0 +1,44 @@
+import type { Socket } from "node:net";
+import { BrokerError } from "@osbert/protocol";
+import { type FastifyInstance, fastify } from "fastify";
+import { brokerPlugin, type FastifyPluginOptions, sendRefusal } from "./fastify-plugin.js";
+
+/**
+ * A Fastify server that is a broker and nothing else. What Fastify and Node refuse before any route is reached (a path that is not
+ * percent-encoded, a method that nobody has, bytes that are no HTTP) is told in the words of a broker, too.
+ */
+export function brokerServer(options: FastifyPluginOptions): FastifyInstance {
+  const app = fastify({
+    logger: false,
+    forceCloseConnections: "idle",
+    routerOptions: { ignoreTrailingSlash: false },
+    frameworkErrors: (_error, _request, reply) =>
+      void sendRefusal(reply, new BrokerError("bad-request", "the path is not validly percent-encoded")),
+    clientErrorHandler: (error, socket) => refuseBytes(error, socket),
+  });
+  app.setNotFoundHandler((request, reply) =>
+    sendRefusal(reply, new BrokerError("method-not-allowed", `${request.method} is not possible here`)),
+  );
+  // Open to all: it says that the process answers, and nothing else.
+  app.get("/healthz", async () => ({ status: "ok" }));
+  app.register(brokerPlugin, options);
+  return app;
+}
+
+/** There is no request yet, only a socket. */
+function refuseBytes({ code }: { readonly code?: string }, socket: Socket): void {
+  if (code === "ECONNRESET" || socket.destroyed || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, description] =
+    code === "HPE_HEADER_OVERFLOW"
+      ? ["431 Request Header Fields Too Large", "the headers are too large"]
+      : code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? ["408 Request Timeout", "the request did not come in time"]
+        : ["400 Bad Request", "this is not a valid HTTP request"];
+  const body = JSON.stringify({ error: "BadRequest", description });
+  socket.end(
+    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}

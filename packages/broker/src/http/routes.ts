@@ -1,0 +1,71 @@
+import { BrokerError } from "@osbert/protocol";
+import type { Verbs } from "../verbs.js";
+
+/** The endpoints of the API: what a method on a path means. */
+export const routes = [
+  ["GET", "/v2/catalog", "catalog"],
+  ["PUT", "/v2/service_instances/:instance", "provision"],
+  ["GET", "/v2/service_instances/:instance", "fetchInstance"],
+  ["PATCH", "/v2/service_instances/:instance", "update"],
+  ["DELETE", "/v2/service_instances/:instance", "deprovision"],
+  ["GET", "/v2/service_instances/:instance/last_operation", "instanceLastOperation"],
+  ["PUT", "/v2/service_instances/:instance/service_bindings/:binding", "bind"],
+  ["GET", "/v2/service_instances/:instance/service_bindings/:binding", "fetchBinding"],
+  ["DELETE", "/v2/service_instances/:instance/service_bindings/:binding", "unbind"],
+  ["GET", "/v2/service_instances/:instance/service_bindings/:binding/last_operation", "bindingLastOperation"],
+] as const satisfies readonly (readonly [method: string, path: string, name: "catalog" | keyof Verbs])[];
+
+export type RouteName = (typeof routes)[number][2];
+
+export interface Matched {
+  readonly name: RouteName;
+  readonly instance: string;
+  readonly binding: string;
+}
+
+/** The path up to `/v2`, decoded once: which platform's ids these are. `undefined`: there is no `/v2` in it. */
+export function splitPlatform(path: string): { readonly platform: string; readonly rest: string } | undefined {
+  if (path.startsWith("/v2/") || path === "/v2") return { platform: "", rest: path };
+  const match = /^\/([^/]+)(\/v2(?:\/.*)?)$/.exec(path);
+  return match === null ? undefined : { platform: decode(match[1] ?? ""), rest: match[2] ?? "" };
+}
+
+/** HEAD is GET without a body. */
+export function matchRoute(method: string, path: string): Matched {
+  const segments = path.split("/").slice(1);
+  const fitting = patterns.filter(({ pattern }) => fits(pattern, segments));
+  if (fitting.length === 0)
+    throw new BrokerError("not-found", "there is nothing at this path; the API begins with /v2/catalog");
+  const wanted = method === "HEAD" ? "GET" : method;
+  const route = fitting.find((candidate) => candidate.method === wanted);
+  if (route === undefined) {
+    const allowed = fitting.map((candidate) => candidate.method).join(", ");
+    throw new BrokerError("method-not-allowed", `${method} is not possible here; ${allowed} is`);
+  }
+  return {
+    name: route.name,
+    instance: segmentOf(route.pattern, segments, ":instance"),
+    binding: segmentOf(route.pattern, segments, ":binding"),
+  };
+}
+
+const patterns = routes.map(([method, path, name]) => ({ method, name, pattern: path.split("/").slice(1) }));
+
+function fits(pattern: readonly string[], segments: readonly string[]): boolean {
+  if (pattern.length !== segments.length) return false;
+  return pattern.every((part, index) => (part.startsWith(":") ? segments[index] !== "" : part === segments[index]));
+}
+
+function segmentOf(pattern: readonly string[], segments: readonly string[], name: string): string {
+  const index = pattern.indexOf(name);
+  return index < 0 ? "" : decode(segments[index] ?? "");
+}
+
+/** Exactly once: an encoded slash or dot is part of the id, never of the path. */
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch (cause) {
+    throw new BrokerError("bad-request", "an id in the path is not validly percent-encoded", { cause });
+  }
+}

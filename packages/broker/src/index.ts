@@ -1,0 +1,29 @@
+export { Permanent, RetryLater } from "@osbert/journal";
+export { BrokerError } from "@osbert/protocol";
+export type { Answer } from "./answers/answer.js";
+export { type Broker, type BrokerOptions, createBroker } from "./broker.js";
+export type { Caller } from "./caller.js";
+export { type BrokerCatalog, buildCatalog, CatalogError } from "./catalog/catalog.js";
+export { Failed, type FailedOptions } from "./operations/failed.js";
+export type { FromSchema, Schema } from "./service/schema.js";
+export {
+  type BindInput,
+  type BindingInfo,
+  type BindResult,
+  type DeprovisionInput,
+  defineService,
+  type HookRequest,
+  type Hooks,
+  type InstanceInfo,
+  type PlanDefinition,
+  type Prepared,
+  type ProvisionInput,
+  type ProvisionResult,
+  type Service,
+  type ServiceDefinition,
+  type UnbindInput,
+  type UpdateInput,
+  type Work,
+} from "./service/service.js";
+export type { AsyncMode, AsyncRule, AsyncRules, Verb } from "./service/verbs.js";
+export type { VerbRequest } from "./verbs.js";

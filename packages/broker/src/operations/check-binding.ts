@@ -1,0 +1,74 @@
+import { isJsonObject, type ServiceOffering } from "@osbert/protocol";
+import type { BindResult } from "../service/service.js";
+
+/**
+ * Why a binding as an author returned it must not go to a platform (BIND-17 to BIND-26), or `null`. Nothing is believed of its types:
+ * services are also written in JavaScript, and what cannot be given out once cannot be given out the next time either.
+ */
+export function checkBinding(binding: BindResult<undefined>, { requires = [] }: ServiceOffering): string | null {
+  if (!isJsonObject(binding)) return "what bind returns is an object";
+  const { credentials, syslogDrainUrl, routeServiceUrl, volumeMounts, endpoints } = binding as BindResult<undefined>;
+  if (credentials !== undefined && !isJsonObject(credentials)) return "credentials are an object";
+  if (syslogDrainUrl !== undefined && !requires.includes("syslog_drain")) {
+    return 'a syslog drain needs "syslog_drain" in the service\'s requires';
+  }
+  if (routeServiceUrl !== undefined && !requires.includes("route_forwarding")) {
+    return 'a route service URL needs "route_forwarding" in the service\'s requires';
+  }
+  if (volumeMounts !== undefined && !requires.includes("volume_mount")) {
+    return 'volume mounts need "volume_mount" in the service\'s requires';
+  }
+  if (![syslogDrainUrl, routeServiceUrl].every((url) => url === undefined || isText(url))) return "a URL is a text";
+  return (
+    first(endpoints, "endpoints", endpointProblem) ??
+    first(volumeMounts, "volume mounts", mountProblem) ??
+    timesProblem(binding as BindResult<undefined>)
+  );
+}
+
+function first(
+  items: unknown,
+  what: string,
+  problemOf: (item: Readonly<Record<string, unknown>>) => string | null,
+): string | null {
+  if (items === undefined) return null;
+  if (!Array.isArray(items)) return `${what} are a list`;
+  for (const item of items) {
+    const problem = isJsonObject(item) ? problemOf(item) : `${what} are objects`;
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+function endpointProblem({ host, ports, protocol }: Readonly<Record<string, unknown>>): string | null {
+  if (!isText(host)) return "an endpoint needs a host";
+  const isPort = (port: unknown) => isText(port) && /^[0-9]{1,5}(-[0-9]{1,5})?$/.test(port);
+  if (!Array.isArray(ports) || ports.length === 0 || !ports.every(isPort)) {
+    return 'the ports of an endpoint are texts such as "443" or "9000-9010"';
+  }
+  const known = protocol === undefined || protocol === "tcp" || protocol === "udp" || protocol === "all";
+  return known ? null : "the protocol of an endpoint is tcp, udp or all";
+}
+
+function mountProblem(mount: Readonly<Record<string, unknown>>): string | null {
+  const device = isJsonObject(mount.device) ? mount.device : {};
+  if (![mount.driver, mount.container_dir, device.volume_id].every(isText)) {
+    return "a volume mount needs driver, container_dir and device.volume_id";
+  }
+  if (mount.mode !== "r" && mount.mode !== "rw") return 'the mode of a volume mount is "r" or "rw"';
+  if (mount.device_type !== "shared") return 'the device_type of a volume mount is "shared"';
+  const { mount_config: config } = device;
+  return config === undefined || isJsonObject(config) ? null : "the mount_config of a device is an object";
+}
+
+function timesProblem({ expiresAt, renewBefore }: BindResult<undefined>): string | null {
+  const isTime = (time: unknown) => time === undefined || (time instanceof Date && !Number.isNaN(time.getTime()));
+  if (!isTime(expiresAt) || !isTime(renewBefore)) return "expiresAt and renewBefore are valid dates";
+  if (renewBefore === undefined) return null;
+  if (expiresAt === undefined) return "renewBefore needs expiresAt";
+  return renewBefore > expiresAt ? "renewBefore must not be after expiresAt" : null;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
+}

@@ -1,0 +1,155 @@
+import type { Json, OpenOperation, Outcome, Resource, ResourceChange } from "@osbert/journal";
+import type { Binding, InstanceMetadata, JsonObject } from "@osbert/protocol";
+import { endedOperation } from "../answers/last-operation.js";
+import { type BindingRecord, bindingPrefix } from "../bindings/binding-record.js";
+import {
+  type EndedOperation,
+  type InstanceData,
+  type InstanceRecord,
+  instanceData,
+  instancePart,
+  instanceRecord,
+} from "../instances/instance-record.js";
+import type { UpdateAsk } from "../requests/asks.js";
+import { undoing } from "./undo.js";
+
+/**
+ * What the end of an operation means for its instance. Pure; part of the commit that ends the operation, so that nobody ever sees one
+ * without the other.
+ */
+export type Fold = (resource: Resource, operation: OpenOperation, outcome: Outcome) => ResourceChange;
+
+/** What `provision` and `update` hand over to their fold. */
+export interface InstanceResult {
+  readonly state: JsonObject | null;
+  readonly dashboardUrl: string | null;
+  /** The one that the first answer carried, or that the platform waited for. */
+  readonly dashboardTold: string | null;
+  readonly metadata: InstanceMetadata | null;
+  /** The update that was done. */
+  readonly update: UpdateAsk | null;
+}
+
+export interface BindingResult {
+  readonly binding: Binding;
+  readonly state: JsonObject | null;
+}
+
+export const foldProvision: Fold = (resource, operation, outcome) => {
+  const { data, record } = instanceOf(resource);
+  const last = endedOperation(operation.id, "provision", outcome, operation.description);
+  if (outcome.kind === "succeeded") {
+    return change({ ...data, phase: "ready", last }, withResult(record, outcome.result as unknown as InstanceResult));
+  }
+  const undo = undoing(record.undo, operation.steps);
+  // Refused before anything was done, now or by an earlier attempt: there is nothing to undo, and the id is free.
+  if (isRejection(outcome) && undo.length === 0 && record.state === null && data.phase === "creating") {
+    return { ...change({ ...data, phase: "gone", last }, null), gone: true, labels: {} };
+  }
+  const phase = data.phase === "creating" ? "failed" : data.phase;
+  return change({ ...data, phase, last }, { ...record, undo });
+};
+
+export const foldUpdate: Fold = (resource, operation, outcome) => {
+  const { data, record } = instanceOf(resource);
+  const last = endedOperation(operation.id, "update", outcome, operation.description);
+  if (outcome.kind !== "succeeded") return change({ ...data, updating: null, last }, record);
+  const result = outcome.result as unknown as InstanceResult;
+  const { update } = result;
+  const updated: InstanceRecord = {
+    ...withResult(record, result),
+    planId: update?.planId ?? record.planId,
+    parameters: update?.parameters == null ? record.parameters : { ...record.parameters, ...update.parameters },
+    context: update?.context == null ? record.context : { ...record.context, ...update.context },
+    maintenanceVersion: update?.maintenance?.version ?? record.maintenanceVersion,
+  };
+  const { planId, serviceId } = updated;
+  return {
+    ...change({ ...data, planId, updating: null, last }, updated),
+    labels: { service: serviceId, plan: planId },
+  };
+};
+
+export const foldDeprovision: Fold = (resource, operation, outcome) => {
+  const { data, record } = instanceOf(resource);
+  const last = endedOperation(operation.id, "deprovision", outcome, operation.description);
+  if (outcome.kind !== "succeeded") return change({ ...data, phase: data.phaseBefore, last }, record);
+  return { ...change({ ...data, phase: "gone", bindings: 0, last }, null), gone: true, labels: {} };
+};
+
+export const foldBind: Fold = (resource, operation, outcome) => {
+  const { data } = instanceOf(resource);
+  const { part, record } = bindingOf(resource, operation);
+  if (record === undefined) return {};
+  const last = endedOperation(operation.id, "bind", outcome, operation.description);
+  if (outcome.kind === "succeeded") {
+    const { binding, state } = outcome.result as unknown as BindingResult;
+    return putPart(part, { ...record, phase: "ready", binding, state, undo: [], last });
+  }
+  const counted = { ...data, bindings: Math.max(0, data.bindings - 1) };
+  const undo = undoing(record.undo, operation.steps);
+  if (isRejection(outcome) && undo.length === 0 && record.state === null && record.phase === "creating") {
+    return { data: remember(counted, part, last) as unknown as Json, parts: { [part]: null } };
+  }
+  const phase = record.phase === "creating" ? "failed" : record.phase;
+  return { data: counted as unknown as Json, ...putPart(part, { ...record, phase, undo, last }) };
+};
+
+export const foldUnbind: Fold = (resource, operation, outcome) => {
+  const { data } = instanceOf(resource);
+  const { part, record } = bindingOf(resource, operation);
+  if (record === undefined) return {};
+  const last = endedOperation(operation.id, "unbind", outcome, operation.description);
+  if (outcome.kind !== "succeeded") return putPart(part, { ...record, phase: record.phaseBefore, last });
+  // A binding that failed was taken out of the count when it did.
+  const bindings = record.phaseBefore === "ready" ? Math.max(0, data.bindings - 1) : data.bindings;
+  return { data: remember({ ...data, bindings }, part, last) as unknown as Json, parts: { [part]: null } };
+};
+
+/** So many bindings that went are remembered, for platforms that ask late and without saying for which operation. */
+const rememberedBindings = 16;
+
+function remember(data: InstanceData, part: string, last: EndedOperation): InstanceData {
+  const removed = [...data.removed, [part.slice(bindingPrefix.length), last] as const].slice(-rememberedBindings);
+  return { ...data, removed };
+}
+
+function instanceOf(resource: Resource): { readonly data: InstanceData; readonly record: InstanceRecord } {
+  const data = instanceData(resource);
+  const record = instanceRecord(resource);
+  if (data === undefined || record === undefined) throw new Error(`the record of instance ${resource.key} is missing`);
+  return { data, record };
+}
+
+function bindingOf(
+  resource: Resource,
+  operation: OpenOperation,
+): { readonly part: string; readonly record: BindingRecord | undefined } {
+  const part = operation.part ?? "";
+  return { part, record: resource.parts.get(part) as unknown as BindingRecord | undefined };
+}
+
+function withResult(record: InstanceRecord, result: InstanceResult): InstanceRecord {
+  return {
+    ...record,
+    state: result.state ?? record.state,
+    dashboardUrl: result.dashboardUrl ?? record.dashboardUrl,
+    dashboardTold: result.dashboardTold ?? record.dashboardTold,
+    metadata: result.metadata ?? record.metadata,
+    undo: [],
+  };
+}
+
+function change(data: InstanceData, record: InstanceRecord | null): ResourceChange {
+  return { data: data as unknown as Json, parts: { [instancePart]: record as unknown as Json } };
+}
+
+function putPart(part: string, record: BindingRecord): ResourceChange {
+  return { parts: { [part]: record as unknown as Json } };
+}
+
+/** The author has refused the request with a 4xx of its own. */
+function isRejection(outcome: Outcome): boolean {
+  if (outcome.kind !== "failed") return false;
+  return (outcome.error.details as { rejected?: boolean } | undefined)?.rejected === true;
+}

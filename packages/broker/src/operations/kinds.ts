@@ -1,0 +1,335 @@
+import { type Json, type Operation, type OperationKind, Permanent, RetryLater } from "@osbert/journal";
+import { BrokerError, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
+import { type BindingRecord, bindingPart, bindingPrefix } from "../bindings/binding-record.js";
+import type { BrokerCatalog, OfferedService } from "../catalog/catalog.js";
+import type { Validate } from "../catalog/validation.js";
+import { type InstanceData, type InstanceRecord, instancePart } from "../instances/instance-record.js";
+import type { UpdateInput } from "../instances/update.js";
+import type { UpdateAsk } from "../requests/asks.js";
+import { fingerprint } from "../requests/fingerprint.js";
+import {
+  type BindingInfo,
+  type BindResult,
+  type HookRequest,
+  type InstanceInfo,
+  type Prepared,
+  type ProvisionResult,
+  toBinding,
+} from "../service/service.js";
+import type { Verb } from "../service/verbs.js";
+import { checkBinding } from "./check-binding.js";
+import {
+  type BindingResult,
+  type Fold,
+  foldBind,
+  foldDeprovision,
+  foldProvision,
+  foldUnbind,
+  foldUpdate,
+  type InstanceResult,
+} from "./folds.js";
+import { toWork } from "./work.js";
+
+/** What running takes besides the journal: the catalog as it is now, and the parts of an instance. */
+export interface RunPorts {
+  readonly catalog: () => BrokerCatalog;
+  readonly bindingsOf: (key: string) => Promise<readonly { readonly id: string; readonly value: Json }[]>;
+}
+
+/** The five kinds of operations: each runs the author's function and folds its end into the instance. */
+export function operationKinds(ports: RunPorts): Readonly<Record<Verb, OperationKind>> {
+  return {
+    provision: kind(foldProvision, (operation) => provision(ports, operation)),
+    update: kind(foldUpdate, (operation) => update(ports, operation)),
+    deprovision: kind(foldDeprovision, (operation) => deprovision(ports, operation)),
+    bind: kind(foldBind, (operation) => bind(ports, operation)),
+    unbind: kind(foldUnbind, (operation) => unbind(ports, operation)),
+  };
+}
+
+function kind(settle: Fold, run: (operation: Operation) => Promise<unknown>): OperationKind {
+  return { reads: [instancePart], settle, run: (operation) => run(operation).catch(asRefusal) };
+}
+
+/** An author who throws a BrokerError refuses the request: there is nothing to retry. */
+function asRefusal(error: unknown): never {
+  if (!(error instanceof BrokerError)) throw error;
+  const { code, instanceUsable, updateRepeatable, status } = error;
+  const details = { code, instanceUsable, updateRepeatable, rejected: status < 500 };
+  throw new Permanent(error.message, { cause: error, details });
+}
+
+async function provision(ports: RunPorts, operation: Operation): Promise<InstanceResult> {
+  const { record, service, instance } = await load(ports, operation);
+  const plan = planName(service, record.planId);
+  const input = {
+    plan,
+    parameters: record.parameters,
+    instance,
+    identity: record.identity,
+    partial: record.state ?? undefined,
+  };
+  const work = toWork(operation, saveInstanceState(operation));
+  const result = (await service.service.provision?.(work, input)) as ProvisionResult<undefined> | undefined;
+  await after(service, operation, {
+    verb: "provision",
+    plan,
+    instance,
+    binding: null,
+    parameters: record.parameters,
+    identity: record.identity,
+  });
+  return toInstanceResult(result, service.validateState, null, record.awaited ? result : undefined);
+}
+
+async function update(ports: RunPorts, operation: Operation): Promise<InstanceResult> {
+  const { record, service, instance } = await load(ports, operation);
+  const { prepared, awaited, identity, ...ask } = operation.input as unknown as UpdateInput;
+  const plan = planName(service, ask.planId ?? record.planId);
+  const input = {
+    plan,
+    parameters: ask.parameters ?? {},
+    instance: ask.context === null ? instance : { ...instance, context: { ...instance.context, ...ask.context } },
+    identity,
+    state: record.state ?? {},
+    previous: { plan: planName(service, record.planId), parameters: record.parameters },
+    maintenance: ask.maintenance,
+  };
+  const work = toWork(operation, saveInstanceState(operation));
+  const result = (await service.service.update?.(work, input)) as ProvisionResult<undefined> | undefined;
+  await after(service, operation, {
+    verb: "update",
+    plan,
+    instance,
+    binding: null,
+    parameters: input.parameters,
+    identity,
+  });
+  const all = { ...prepared, ...result };
+  return toInstanceResult(all, service.validateState, ask, awaited ? all : prepared);
+}
+
+/** Bindings that are left go first, each with the author's own unbind. */
+async function deprovision(ports: RunPorts, operation: Operation): Promise<null> {
+  const { record, service, instance } = await load(ports, operation);
+  const identity = askedBy(operation);
+  let data = operation.data as unknown as InstanceData;
+  // A page at a time: each binding is gone from the record before the next page is read.
+  for (
+    let left = await ports.bindingsOf(operation.key);
+    left.length > 0;
+    left = await ports.bindingsOf(operation.key)
+  ) {
+    for (const { id, value } of left) {
+      const binding = value as unknown as BindingRecord;
+      const name = id.slice(bindingPrefix.length);
+      // Names of steps are short and must differ; ids of bindings may be long and alike.
+      const prefix = `unbind ${name.length <= 40 ? name : fingerprint(name)}: `;
+      await runUnbind(operation, service, record, instance, identity, name, binding, prefix);
+      // Counted as they go: if the deprovision fails half-way, what is left is told right. One that failed was not counted.
+      if (binding.phase === "ready") data = { ...data, bindings: Math.max(0, data.bindings - 1) };
+      await operation.change({ data: data as unknown as Json, parts: { [id]: null } });
+    }
+  }
+  const plan = planName(service, record.planId);
+  const steps = await operation.recordedBy(record.undo);
+  const work = toWork(operation, saveInstanceState(operation));
+  await service.service.deprovision?.(work, {
+    plan,
+    instance,
+    identity,
+    state: record.state ?? undefined,
+    steps,
+  });
+  await after(service, operation, {
+    verb: "deprovision",
+    plan,
+    instance,
+    binding: null,
+    parameters: record.parameters,
+    identity,
+  });
+  return null;
+}
+
+async function bind(ports: RunPorts, operation: Operation): Promise<BindingResult> {
+  const { record, service, instance, binding, bindingId } = await loadBinding(ports, operation);
+  const previous =
+    binding.predecessor === null
+      ? undefined
+      : (await operation.parts([bindingPart(binding.predecessor)])).get(bindingPart(binding.predecessor));
+  const plan = planName(service, record.planId);
+  const info = toBindingInfo(bindingId, binding);
+  const input = {
+    plan,
+    parameters: binding.parameters,
+    instance,
+    binding: info,
+    identity: binding.identity,
+    state: record.state ?? {},
+    predecessor:
+      binding.predecessor === null
+        ? null
+        : { id: binding.predecessor, state: (previous as unknown as BindingRecord | undefined)?.state ?? undefined },
+  };
+  const work = toWork(operation, saveBindingState(operation, bindingPart(bindingId)));
+  const result = ((await service.service.bind?.(work, input)) ?? {}) as BindResult<undefined>;
+  const wrong =
+    checkBinding(result, service.offering) ??
+    (result.state === undefined ? null : service.validateBindingState(result.state));
+  if (wrong !== null) throw new Permanent(`bind returned what cannot be given out: ${wrong}`);
+  const told = toBinding(result);
+  await after(service, operation, {
+    verb: "bind",
+    plan,
+    instance,
+    binding: info,
+    parameters: binding.parameters,
+    identity: binding.identity,
+  });
+  const saved = await currentBinding(operation);
+  return { binding: told, state: (result.state as JsonObject | undefined) ?? saved?.state ?? null };
+}
+
+async function unbind(ports: RunPorts, operation: Operation): Promise<null> {
+  const { record, service, instance, binding, bindingId } = await loadBinding(ports, operation);
+  const identity = askedBy(operation);
+  await runUnbind(operation, service, record, instance, identity, bindingId, binding, "");
+  const plan = planName(service, record.planId);
+  await after(service, operation, {
+    verb: "unbind",
+    plan,
+    instance,
+    binding: toBindingInfo(bindingId, binding),
+    parameters: binding.parameters,
+    identity,
+  });
+  return null;
+}
+
+async function runUnbind(
+  operation: Operation,
+  service: OfferedService,
+  record: InstanceRecord,
+  instance: InstanceInfo,
+  identity: OriginatingIdentity | null,
+  id: string,
+  binding: BindingRecord,
+  prefix: string,
+): Promise<void> {
+  const steps = await operation.recordedBy(binding.undo);
+  const input = {
+    plan: planName(service, record.planId),
+    instance,
+    identity,
+    binding: toBindingInfo(id, binding),
+    state: record.state ?? undefined,
+    bindingState: binding.state ?? undefined,
+    steps,
+  };
+  await service.service.unbind?.(toWork(operation, saveBindingState(operation, bindingPart(id)), prefix), input);
+}
+
+/** Whose request a deprovision or unbind is; the records say who made what it removes. */
+function askedBy({ input }: Operation): OriginatingIdentity | null {
+  return (input as unknown as { identity?: OriginatingIdentity | null } | null)?.identity ?? null;
+}
+
+interface Loaded {
+  readonly record: InstanceRecord;
+  readonly service: OfferedService;
+  readonly instance: InstanceInfo;
+}
+
+async function load({ catalog }: RunPorts, operation: Operation): Promise<Loaded> {
+  const record = (await operation.parts([instancePart])).get(instancePart) as unknown as InstanceRecord | undefined;
+  if (record === undefined) throw new Permanent("the record of the instance is missing");
+  const service = catalog().services.get(record.serviceId);
+  // Another replica may have it; if none has, it is for the operator to bring it back.
+  if (service === undefined)
+    throw new RetryLater("this broker does not have the service of the instance", { afterMs: 30_000 });
+  const slash = operation.key.indexOf("/");
+  const instance: InstanceInfo = {
+    id: operation.key.slice(slash + 1),
+    platform: decodeURIComponent(operation.key.slice(0, slash)),
+    serviceId: record.serviceId,
+    planId: record.planId,
+    organizationGuid: record.organizationGuid,
+    spaceGuid: record.spaceGuid,
+    context: record.context,
+  };
+  return { record, service, instance };
+}
+
+async function loadBinding(
+  ports: RunPorts,
+  operation: Operation,
+): Promise<Loaded & { readonly binding: BindingRecord; readonly bindingId: string }> {
+  const loaded = await load(ports, operation);
+  const binding = await currentBinding(operation);
+  if (binding === undefined) throw new Permanent("the record of the binding is missing");
+  return { ...loaded, binding, bindingId: (operation.part ?? "").slice(bindingPrefix.length) };
+}
+
+async function currentBinding(operation: Operation): Promise<BindingRecord | undefined> {
+  const part = operation.part ?? "";
+  return (await operation.parts([part])).get(part) as unknown as BindingRecord | undefined;
+}
+
+/** Kept at once, in the record that a later deprovision sees. */
+function saveInstanceState(operation: Operation): (state: object) => Promise<void> {
+  return async (state) => {
+    const record = (await operation.parts([instancePart])).get(instancePart) as unknown as InstanceRecord;
+    await operation.change({
+      parts: { [instancePart]: { ...record, state: { ...record.state, ...state } } as unknown as Json },
+    });
+  };
+}
+
+function saveBindingState(operation: Operation, part: string): (state: object) => Promise<void> {
+  return async (state) => {
+    const record = (await operation.parts([part])).get(part) as unknown as BindingRecord | undefined;
+    if (record === undefined) return;
+    await operation.change({
+      parts: { [part]: { ...record, state: { ...record.state, ...state } } as unknown as Json },
+    });
+  };
+}
+
+function toInstanceResult(
+  result: ProvisionResult<undefined> | undefined,
+  validate: Validate,
+  ask: UpdateAsk | null,
+  told: Prepared | undefined,
+): InstanceResult {
+  const wrong = result?.state === undefined ? null : validate(result.state);
+  if (wrong !== null) throw new Permanent(`the function returned a state that its schema refuses: ${wrong}`);
+  return {
+    state: (result?.state as JsonObject | undefined) ?? null,
+    dashboardUrl: result?.dashboardUrl ?? null,
+    dashboardTold: told?.dashboardUrl ?? null,
+    metadata: result?.metadata ?? null,
+    update: ask,
+  };
+}
+
+/** The plan's name; of a plan that is not offered any more, its id. */
+function planName(service: OfferedService, planId: string): string {
+  return service.plans.get(planId)?.name ?? planId;
+}
+
+function toBindingInfo(id: string, { appGuid, bindResource, context }: BindingRecord): BindingInfo {
+  return { id, appGuid, bindResource, context };
+}
+
+async function after(
+  service: OfferedService,
+  operation: Operation,
+  request: Omit<HookRequest, "service" | "requestId">,
+): Promise<void> {
+  const { hooks, name } = service.service;
+  if (hooks?.after === undefined) return;
+  await operation.step("osbert: after", async () => {
+    await hooks.after?.({ ...request, service: name, requestId: operation.requestId });
+  });
+}

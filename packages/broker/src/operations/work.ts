@@ -1,0 +1,19 @@
+import type { Operation } from "@osbert/journal";
+import type { Work } from "../service/service.js";
+
+/**
+ * The work as an author sees it: the journal's operation, less what is the broker's business. `prefix` keeps the names of steps
+ * apart where one operation runs several functions.
+ */
+export function toWork(operation: Operation, save: (state: object) => Promise<void>, prefix = ""): Work {
+  return {
+    id: operation.id,
+    attempt: operation.attempt,
+    signal: operation.signal,
+    requestId: operation.requestId,
+    step: (name, work, options) => operation.step(prefix + name, work, options),
+    sleep: (name, ms) => operation.sleep(prefix + name, ms),
+    describe: (description) => operation.describe(description),
+    saveState: (state) => save(state),
+  };
+}

@@ -1,0 +1,1 @@
+export { type Ask, type TestAnswer, type TestBroker, type TestBrokerOptions, testBroker } from "./test-broker.js";

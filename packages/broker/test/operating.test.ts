@@ -1,0 +1,171 @@
+import { describe, expect, test } from "vitest";
+import { Failed } from "../src/index.js";
+import { bound, expectRefusal, flowOn, gate, hang, ids, lab, plans, ready, unchanged, wires } from "./lab.js";
+
+const sync = { acceptsIncomplete: false };
+
+describe.each(wires)("%s: retired plans", (wire) => {
+  test("B10: instances of a plan that is gone from the catalog stay fully operable; only new use is refused", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory);
+    await ready(flow, "i1", { parameters: { size: 1 } });
+    await bound(flow, "i1", "b1");
+    flow.broker.offer([{ ...laboratory.service, plans: { large: plans.large } }]);
+    const old = { with: { plan_id: ids.small }, plan: "large" };
+    const body = {
+      service_id: ids.service,
+      plan_id: ids.small,
+      organization_guid: "an-organization",
+      space_guid: "a-space",
+    };
+    const path = "/v2/service_instances/";
+    expectRefusal(await flow.request("PUT", `${path}i2`, { body }), 400);
+    const repeated = await flow.request("PUT", `${path}i1`, { body: { ...body, parameters: { size: 1 } } });
+    expect(repeated.status).toBe(200);
+    expect((await flow.fetch("i1")).body.plan_id).toBe(ids.small);
+    expect((await flow.lastOperation("i1")).status).toBe(200);
+    expect((await flow.update("i1", { ...sync, parameters: { size: 2 } })).status).toBe(200);
+    expect((await flow.bind("i1", "b2", { ...sync, ...old })).status).toBe(201);
+    expect((await flow.fetch("i1", "b1")).status).toBe(200);
+    for (const binding of ["b1", "b2"])
+      expect((await flow.unbind("i1", binding, { ...sync, ...old })).status).toBe(200);
+    expect((await flow.deprovision("i1", { ...sync, ...old })).status).toBe(200);
+  });
+
+  test("B10: an instance can leave a retired plan, and cannot come back", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory);
+    await ready(flow, "i1");
+    flow.broker.offer([{ ...laboratory.service, plans: { large: plans.large } }]);
+    expect((await flow.update("i1", { ...sync, plan: "large" })).status).toBe(200);
+    const back = await flow.update("i1", { ...sync, plan: "large", with: { plan_id: ids.small } });
+    expectRefusal(back, 400);
+  });
+});
+
+describe.each(wires)("%s: deleting what is not known", (wire) => {
+  test("B14: it is a 410 unless the operator says otherwise, for instances and bindings apart", async () => {
+    const plain = await flowOn(wire, lab());
+    expectRefusal(await plain.deprovision("never"), 410);
+    const instances = await flowOn(wire, lab(), { forceDeleteUnknown: { instances: true } });
+    expect(await instances.deprovision("never")).toMatchObject({ status: 200, body: {} });
+    expectRefusal(await instances.unbind("never", "b1"), 410);
+    const bindings = await flowOn(wire, lab(), { forceDeleteUnknown: { bindings: true } });
+    await ready(bindings, "i1");
+    expect(await bindings.unbind("i1", "never")).toMatchObject({ status: 200, body: {} });
+    expect((await bindings.unbind("never", "b1")).status).toBe(200);
+    expectRefusal(await bindings.deprovision("never"), 410);
+  });
+
+  test("B14: what is known is deleted as ever", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory, { forceDeleteUnknown: { instances: true, bindings: true } });
+    await ready(flow, "i1");
+    await bound(flow, "i1", "b1");
+    expect((await flow.unbind("i1", "b1", sync)).status).toBe(200);
+    expect((await flow.deprovision("i1", sync)).status).toBe(200);
+    expect(laboratory.done.slice(-2)).toEqual(['unbind b1 {"user":"b1"}', "deprovision i1"]);
+  });
+});
+
+describe.each(wires)("%s: cleaning up", (wire) => {
+  const minute = 60_000;
+  const retention = { succeededMs: minute, failedMs: 3 * minute, cancelledMs: minute, notesMs: minute };
+
+  test("B15: finished operations go after their time, failed ones later, the instance stays", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory, { journal: { retention } });
+    const provision = await ready(flow, "i1");
+    laboratory.behave.update = () => {
+      throw new Failed("no");
+    };
+    const update = await flow.update("i1", { parameters: { size: 2 } });
+    await flow.advance();
+    const operations = async () =>
+      new Set((await flow.broker.journal.entries("/i1")).flatMap(({ operation }) => operation ?? []));
+    expect(await operations()).toEqual(new Set([provision.body.operation, update.body.operation]));
+    await flow.advance(minute + 1_000);
+    expect(await operations()).toEqual(new Set([update.body.operation]));
+    await flow.advance(3 * minute);
+    expect(await operations()).toEqual(new Set());
+    expect((await flow.fetch("i1")).status).toBe(200);
+    expect((await flow.lastOperation("i1")).body.state).toBe("failed");
+    expectRefusal(await flow.lastOperation("i1", { operation: provision.body.operation }), 400);
+  });
+
+  test("B15: a running operation is never touched", async () => {
+    const laboratory = lab();
+    const held = gate();
+    laboratory.behave.provision = held.wait;
+    const flow = await flowOn(wire, laboratory, { journal: { retention } });
+    const { body } = await flow.provision("i1");
+    await flow.advance(10 * minute);
+    expect((await flow.lastOperation("i1", { operation: body.operation })).body.state).toBe("in progress");
+    held.open();
+    await flow.advance();
+    expect((await flow.fetch("i1")).status).toBe(200);
+  });
+
+  test("B15, B6: what is left of a deleted instance goes with its last operation", async () => {
+    const flow = await flowOn(wire, lab(), { journal: { retention } });
+    await ready(flow, "i1");
+    const { body } = await flow.deprovision("i1");
+    await flow.advance(minute - 1_000);
+    expect((await flow.lastOperation("i1", { operation: body.operation })).body.state).toBe("succeeded");
+    await flow.advance(2_000);
+    expectRefusal(await flow.lastOperation("i1", { operation: body.operation }), 404);
+    expectRefusal(await flow.deprovision("i1"), 410);
+  });
+});
+
+describe.each(wires)("%s: a broker that is stopped and started", (wire) => {
+  test("B1: what was accepted goes on in the next process", async () => {
+    const { memoryStore } = await import("@osbert/journal/memory");
+    const { manualClock } = await import("@osbert/journal/testing");
+    const clock = manualClock();
+    const store = memoryStore({ clock: clock.wallMs });
+    const first = lab();
+    first.behave.provision = hang;
+    const before = await flowOn(wire, first, { store, journal: { clock } });
+    const { body } = await before.provision("i1");
+    await clock.advance(0);
+    await before.broker.journal.kill();
+    const second = lab();
+    const after = await flowOn(wire, second, { store, journal: { clock } });
+    await clock.advance(60_000);
+    expect((await after.lastOperation("i1", { operation: body.operation })).body.state).toBe("succeeded");
+    expect(first.done).toEqual(["provision i1"]);
+    expect(second.done).toEqual([]);
+    expect((await after.provision("i1")).status).toBe(200);
+  });
+
+  test("until it has started it is unavailable, and says when to ask again", async () => {
+    const { createBroker } = await import("../src/index.js");
+    const { memoryStore } = await import("@osbert/journal/memory");
+    const broker = createBroker({ services: [lab().service], store: memoryStore() });
+    const { adapters } = await import("./lab.js");
+    const handle = adapters[wire]?.(broker, { credentials: "none" });
+    const header = (name: string) => (name === "x-broker-api-version" ? "2.17" : undefined);
+    const answer = await handle?.({ method: "GET", url: "/v2/service_instances/i1", header, body: new Uint8Array() });
+    expect(answer?.status).toBe(503);
+    expect(answer?.headers["retry-after"]).toBe("1");
+    expect(JSON.parse(answer?.body ?? "{}").description).toMatch(/starting/);
+  });
+});
+
+describe.each(wires)("%s: errors inside", (wire) => {
+  test("B13: what goes wrong inside is a 500 without any of its words, and the operator is told", async () => {
+    const told: unknown[] = [];
+    const laboratory = lab({
+      hooks: {
+        before() {
+          throw new Error("password=hunter2");
+        },
+      },
+    });
+    const flow = await flowOn(wire, laboratory, { onError: (error) => void told.push(error) });
+    const answer = await unchanged(flow, () => flow.provision("i1"));
+    expect(expectRefusal(answer, 500)).not.toContain("hunter2");
+    expect(told).toEqual([new Error("password=hunter2")]);
+  });
+});

@@ -1,0 +1,136 @@
+import { describe, expect, test } from "vitest";
+import { buildCatalog, CatalogError, type Schema } from "../src/index.js";
+import { expectRefusal, flowOn, ids, lab, ready, unchanged, wires } from "./lab.js";
+
+const drafts = {
+  "draft-04": "http://json-schema.org/draft-04/schema#",
+  "draft-06": "http://json-schema.org/draft-06/schema#",
+  "draft-07": "http://json-schema.org/draft-07/schema#",
+  "2019-09": "https://json-schema.org/draft/2019-09/schema",
+  "2020-12": "https://json-schema.org/draft/2020-12/schema",
+};
+
+/** Says the same in each draft, with the keyword that came with it. */
+const telling: Record<keyof typeof drafts, Schema> = {
+  "draft-04": { properties: { n: { type: "integer", minimum: 0, exclusiveMinimum: true } } },
+  "draft-06": { properties: { n: { type: "integer", exclusiveMinimum: 0 } } },
+  // biome-ignore lint/suspicious/noThenProperty: it is JSON Schema's word.
+  "draft-07": { properties: { n: { if: { type: "integer" }, then: { exclusiveMinimum: 0 } } } },
+  "2019-09": { $defs: { n: { exclusiveMinimum: 0 } }, properties: { n: { $ref: "#/$defs/n", type: "integer" } } },
+  "2020-12": { properties: { n: { type: "integer" }, list: { prefixItems: [{ exclusiveMinimum: 0 }], items: false } } },
+};
+
+function withSchemas(schemas: { provision?: Schema; update?: Schema; bind?: Schema }) {
+  return lab({ plans: { only: { id: ids.small, description: "x", ...schemas } } });
+}
+
+describe.each(wires)("%s: schemas of parameters", (wire) => {
+  test.each(Object.keys(drafts) as (keyof typeof drafts)[])(
+    "SCHEMA-05, SCHEMA-07, B7: %s is checked by its own rules",
+    async (draft) => {
+      const schema = { $schema: drafts[draft], type: "object", ...telling[draft] };
+      const flow = await flowOn(wire, withSchemas({ provision: schema }));
+      const of = (n: number) => ({ parameters: { n, list: [n] } });
+      expectRefusal(await unchanged(flow, () => flow.provision("i1", of(0))), 400);
+      await ready(flow, "i1", of(1));
+    },
+  );
+
+  test("SCHEMA-07, PROV-18, UPD-23, BIND-32, B7: parameters that break the plan's schema are refused, with the place", async () => {
+    const flow = await flowOn(wire, lab());
+    const provision = (parameters: object) =>
+      unchanged(flow, () => flow.provision("i1", { parameters: parameters as never }));
+    expect(expectRefusal(await provision({ size: "large" }), 400)).toBe("parameters.size must be integer");
+    expect(expectRefusal(await provision({ name: "UPPER" }), 400)).toContain("parameters.name");
+    await ready(flow, "i1", { parameters: { size: 1 } });
+    const update = await unchanged(flow, () => flow.update("i1", { parameters: { size: 0 } }));
+    expect(expectRefusal(update, 400)).toBe("parameters.size must be >= 1");
+    const bind = await unchanged(flow, () => flow.bind("i1", "b1", { parameters: { role: "king" } }));
+    expect(expectRefusal(bind, 400)).toContain('["reader","writer"]');
+  });
+
+  test("SCHEMA-07: parameters that were left out are checked as an empty object", async () => {
+    const schema = { type: "object", required: ["size"] };
+    const flow = await flowOn(wire, withSchemas({ provision: schema, bind: schema }));
+    expect(expectRefusal(await flow.provision("i1"), 400)).toContain("size");
+    await ready(flow, "i1", { parameters: { size: 1 } });
+    expect(expectRefusal(await flow.bind("i1", "b1"), 400)).toContain("size");
+  });
+
+  test("SCHEMA-07: a plan change is checked by the schema of the plan that it leads to", async () => {
+    const strict = { type: "object", properties: { size: { maximum: 10 } } };
+    const laboratory = lab({
+      plans: {
+        loose: { id: ids.large, description: "x" },
+        strict: { id: ids.small, description: "x", update: strict },
+      },
+    });
+    const flow = await flowOn(wire, laboratory);
+    await ready(flow, "i1", { plan: "loose" });
+    expectRefusal(await flow.update("i1", { plan: "strict", parameters: { size: 11 } }), 400);
+    expect((await flow.update("i1", { parameters: { size: 11 }, acceptsIncomplete: false })).status).toBe(200);
+    expect((await flow.update("i1", { plan: "strict", parameters: { size: 1 } })).status).toBe(202);
+  });
+
+  test("a pattern that would block the process for seconds answers at once", async () => {
+    const schema = { type: "object", properties: { name: { type: "string", pattern: "^(a+)+$" } } };
+    const flow = await flowOn(wire, withSchemas({ provision: schema }));
+    const started = performance.now();
+    expectRefusal(await flow.provision("i1", { parameters: { name: `${"a".repeat(5_000)}!` } }), 400);
+    expect(performance.now() - started).toBeLessThan(5_000);
+  });
+
+  test("keys such as __proto__ in parameters are data, and change nothing else", async () => {
+    const flow = await flowOn(wire, lab());
+    const raw = (parameters: string) =>
+      JSON.stringify({ service_id: ids.service, plan_id: ids.large, organization_guid: "o", space_guid: "s" }).replace(
+        "}",
+        `,"parameters":${parameters}}`,
+      );
+    const body = raw('{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}');
+    expect((await flow.request("PUT", "/v2/service_instances/i1", { body })).status).toBe(201);
+    const fetched = (await flow.fetch("i1")).body.parameters;
+    expect(Object.keys(fetched)).toEqual(["__proto__", "constructor"]);
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+});
+
+describe("schemas in the catalog", () => {
+  test("SCHEMA-01, SCHEMA-02: schemas stand where platforms look for them, with their draft", () => {
+    const { service } = withSchemas({
+      provision: { type: "object" },
+      update: { type: "object" },
+      bind: { type: "object" },
+    });
+    const parameters = { $schema: "http://json-schema.org/draft-07/schema#", type: "object" };
+    expect(JSON.parse(buildCatalog([service]).body).services[0].plans[0].schemas).toEqual({
+      service_instance: { create: { parameters }, update: { parameters } },
+      service_binding: { create: { parameters } },
+    });
+  });
+
+  test.each([
+    ["SCHEMA-02: an unknown draft", { $schema: "http://json-schema.org/draft-03/schema#", type: "object" }],
+    [
+      "SCHEMA-03: a reference to somewhere else",
+      { type: "object", properties: { a: { $ref: "https://example.com/a" } } },
+    ],
+    ["SCHEMA-03: a reference to nothing", { type: "object", properties: { a: { $ref: "#/definitions/none" } } }],
+    ["SCHEMA-04: more than 64 kB", { type: "object", title: "x".repeat(66_000) }],
+    ["what is no schema", { type: "objekt" }],
+    ["a pattern that is none", { type: "object", properties: { a: { type: "string", pattern: "(" } } }],
+    ["a pattern with look-around", { type: "object", properties: { a: { type: "string", pattern: "(?=a)b" } } }],
+  ])("%s keeps the broker from starting, with the place of it", (_, schema) => {
+    const { service } = withSchemas({ provision: schema });
+    let error: unknown;
+    try {
+      buildCatalog([service]);
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toBeInstanceOf(CatalogError);
+    expect((error as CatalogError).findings[0]?.path).toMatch(
+      /^services\[0\]\.plans\[0\]\.schemas\.service_instance\.create\.parameters/,
+    );
+  });
+});

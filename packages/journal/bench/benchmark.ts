@@ -1,0 +1,22 @@
+import type { Figure } from "./figure.js";
+import type { Ground, StoreName } from "./places.js";
+
+/** One thing to measure, in a process of its own. */
+export interface Benchmark {
+  readonly name: string;
+  readonly about: string;
+  readonly stores: readonly StoreName[];
+  /** Far more than it takes: it is ended then. */
+  readonly longestMs: number;
+  run(task: Task): Promise<void>;
+}
+
+/** What a benchmark is given. */
+export interface Task {
+  readonly ground: Ground;
+  /** Those of the benchmark's stores that are wanted and there. */
+  readonly stores: readonly StoreName[];
+  /** Small sizes, to see that it works. */
+  readonly quick: boolean;
+  readonly tell: (figure: Omit<Figure, "benchmark">) => void;
+}

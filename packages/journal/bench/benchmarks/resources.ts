@@ -1,0 +1,116 @@
+import type { Journal, Store } from "@osbert/journal";
+import type { Benchmark, Task } from "../benchmark.js";
+import { timeOf } from "../callers.js";
+import { micros } from "../figure.js";
+import { fill } from "../fill/fill.js";
+import { acceptNew, openBench } from "../operations.js";
+import { type Connected, connect, newPlace, type PostgresPlace, type SqlitePlace } from "../places.js";
+import { inTurn } from "../rounds.js";
+import { median, medianRatio } from "../statistics.js";
+
+const callers = 64;
+const few = 1_000;
+
+export const resources: Benchmark = {
+  name: "resources",
+  about:
+    "what accept, claim and read cost with 1,000,000 resources in the store, in times of what they cost with 1,000",
+  stores: ["SQLite", "PostgreSQL"],
+  longestMs: 240_000,
+  async run(task) {
+    for (const store of task.stores) await compare(task, store === "SQLite" ? "SQLite" : "PostgreSQL");
+  },
+};
+
+async function compare({ ground, quick, tell }: Task, store: "SQLite" | "PostgreSQL"): Promise<void> {
+  const many = quick ? 20_000 : 1_000_000;
+  const rounds = quick ? 4 : 15;
+  const small = await populate(newPlace(ground, store), few);
+  const large = await populate(newPlace(ground, store), many);
+  // Accepted first, claimed next, so that a claim always finds as many as were accepted.
+  const results = await inTurn(rounds, {
+    "accept, few": small.accept,
+    "accept, many": large.accept,
+    "claim, few": small.claim,
+    "claim, many": large.claim,
+    "read, few": small.read,
+    "read, many": large.read,
+  });
+  await small.close();
+  await large.close();
+  const shown = many.toLocaleString("en");
+  for (const what of ["accept", "claim", "read"] as const) {
+    const [withFew, withMany] = [results[`${what}, few`], results[`${what}, many`]];
+    tell({
+      what: `${what} ${words[what]}, ${shown} resources`,
+      store,
+      value: medianRatio(withMany, withFew),
+      unit: "times",
+      target: { kind: "at most", value: 1.3 },
+      beside: `${micros(median(withMany))} each with ${shown}, ${micros(median(withFew))} with ${few.toLocaleString("en")}`,
+      details: { resources: many, withMany, withFew },
+    });
+  }
+}
+
+const words = { accept: `by ${callers} callers`, claim: `of ${callers}`, read: "one after the other" };
+
+/** Costs in milliseconds for one. */
+interface Populated {
+  readonly accept: () => Promise<number>;
+  readonly claim: () => Promise<number>;
+  readonly read: () => Promise<number>;
+  close(): Promise<void>;
+}
+
+/** So few at a time that a thousand resources stay about a thousand. */
+const accepts = 4 * callers;
+const reads = 500;
+
+async function populate(place: SqlitePlace | PostgresPlace, count: number): Promise<Populated> {
+  await fill(place, count);
+  const connected = connect(place);
+  const { journal } = await openBench(connected.store);
+  const keys = await someKeys(journal);
+  return {
+    accept: async () => (await timeOf(callers, accepts, () => acceptNew(journal, "no step"))) / accepts,
+    claim: () => claimAll(connected.store),
+    async read() {
+      let nth = 0;
+      const read = async () => journal.read(keys[nth++ % keys.length] ?? "");
+      return (await timeOf(1, reads, read)) / reads;
+    },
+    close: () => close(journal, connected),
+  };
+}
+
+/** Keys from all over the place. */
+async function someKeys(journal: Journal): Promise<readonly string[]> {
+  const keys: string[] = [];
+  for (let nth = 0; nth < 4096; nth++) {
+    const after = Math.floor(Math.random() * 0xffff)
+      .toString(16)
+      .padStart(4, "0");
+    const [found] = (await journal.find({ after, limit: 1 })).items;
+    if (found !== undefined) keys.push(found.key);
+  }
+  return keys;
+}
+
+/** The mean of the claims that take all there is. They stay claimed. */
+async function claimAll(store: Store): Promise<number> {
+  const claim = () =>
+    store.claim({ owner: "bench", leaseMs: 3_600_000, limit: callers, laneRoom: callers, rooms: new Map() });
+  const started = performance.now();
+  for (let claimed = 0; claimed < accepts; ) {
+    const answer = await claim();
+    if (answer.claimed.length === 0) throw new Error(`only ${claimed} of ${accepts} were there to claim`);
+    claimed += answer.claimed.length;
+  }
+  return (performance.now() - started) / (accepts / callers);
+}
+
+async function close(journal: Journal, connected: Connected): Promise<void> {
+  await journal.stop();
+  await connected.end();
+}

@@ -1,0 +1,46 @@
+import { parseArgs } from "node:util";
+import { benchmarks } from "./benchmarks.js";
+import { type StoreName, storeNames } from "./places.js";
+
+export interface Options {
+  readonly help: boolean;
+  readonly quick: boolean;
+  /** Names of benchmarks; all if there are none. */
+  readonly only: readonly string[];
+  readonly stores: readonly StoreName[];
+  readonly json: string;
+}
+
+/** Throws a sentence for the user if something is not known. */
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      help: { type: "boolean", default: false },
+      quick: { type: "boolean", default: false },
+      only: { type: "string", multiple: true, default: [] },
+      store: { type: "string", multiple: true, default: [] },
+      json: { type: "string", default: ".bench/journal.json" },
+    },
+  });
+  const { help, quick, only, store, json } = values;
+  const names = benchmarks.map(({ name }) => name);
+  const unknown = only.find((name) => !names.includes(name));
+  if (unknown !== undefined) throw new Error(`there is no benchmark "${unknown}"; there are ${names.join(", ")}`);
+  const stores = storeNames.filter((name) => store.length === 0 || store.includes(name.toLowerCase()));
+  if (stores.length < store.length) throw new Error("--store takes sqlite, postgresql or mariadb");
+  return { help, quick, only, stores, json };
+}
+
+export function helpText(): string {
+  const width = Math.max(...benchmarks.map(({ name }) => name.length));
+  return `npm run bench -- [options]
+
+  --only <name>    this benchmark alone; may be given several times
+  --store <name>   on this store alone (sqlite, postgresql, mariadb); may be given several times
+  --quick          small sizes: shows in a minute that everything runs; its figures are rough
+  --json <file>    where to write the figures (default .bench/journal.json)
+  --help           this text
+
+${benchmarks.map(({ name, about }) => `  ${name.padEnd(width)}  ${about}`).join("\n")}`;
+}

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { setAsideLabel } from "../../store.js";
+import { changeOf } from "../changes.js";
+import type { StoreTests } from "../store-fixture.js";
+
+/** `setAside` and `restore`. */
+export const setAsideTests: StoreTests = {
+  "J10: a resource set aside has no due time and no lease, the next epoch and the reason as a label": async (
+    fixture,
+  ) => {
+    const held = await fixture.createHeld("k", "runner", {
+      addLabels: [{ name: "n", value: "v" }],
+      putParts: [{ id: "p", body: "1" }],
+    });
+    await fixture.store.setAside("k", "its state cannot be read");
+    assert.deepEqual(await fixture.record("k"), { ...held, epoch: held.epoch + 1, lease: null, dueAt: null });
+    assert.deepEqual(await fixture.labelled(setAsideLabel, "its state cannot be read"), ["k"]);
+    assert.deepEqual(await fixture.labelled("n", "v"), ["k"]);
+    assert.deepEqual(await fixture.parts("k"), { p: "1" });
+    await fixture.refuses(changeOf(held));
+    fixture.clock.advance(1_000_000);
+    const answer = await fixture.claim("other");
+    assert.deepEqual([answer.claimed, answer.nextDueAt], [[], null]);
+  },
+
+  "J10: a resource that is due is not claimed once it was set aside": async (fixture) => {
+    await fixture.create("aside", { dueAt: 0 });
+    await fixture.create("good", { dueAt: 1 });
+    await fixture.store.setAside("aside", "why");
+    assert.deepEqual(await fixture.claimedKeys("runner"), ["good"]);
+  },
+
+  "J10: a resource that is restored is due now and has the label no more": async (fixture) => {
+    await fixture.createHeld("k", "runner", { addLabels: [{ name: "n", value: "v" }] });
+    await fixture.store.setAside("k", "why");
+    const aside = await fixture.record("k");
+    fixture.clock.advance(500);
+    await fixture.store.restore("k");
+    const restored = await fixture.record("k");
+    assert.deepEqual({ ...restored, epoch: aside.epoch }, { ...aside, dueAt: fixture.clock.now() });
+    assert.ok(restored.epoch >= aside.epoch);
+    assert.deepEqual(await fixture.labelled(setAsideLabel, "why"), []);
+    assert.deepEqual(await fixture.labelled("n", "v"), ["k"]);
+    assert.deepEqual(await fixture.claimedKeys("runner"), ["k"]);
+  },
+
+  "J10: a resource set aside again has the newer reason alone": async (fixture) => {
+    await fixture.create("k");
+    await fixture.store.setAside("k", "first");
+    await fixture.store.setAside("k", "second");
+    assert.deepEqual(await fixture.labelled(setAsideLabel, "first"), []);
+    assert.deepEqual(await fixture.labelled(setAsideLabel, "second"), ["k"]);
+    await fixture.store.restore("k");
+    assert.deepEqual(await fixture.labelled(setAsideLabel, "second"), []);
+  },
+
+  "J10: restoring what was not set aside does nothing": async (fixture) => {
+    const held = await fixture.createHeld("k", "runner");
+    await fixture.store.restore("k");
+    assert.deepEqual(await fixture.record("k"), held);
+  },
+
+  "J10: setting aside and restoring what is not there do nothing": async (fixture) => {
+    await fixture.store.setAside("k", "why");
+    await fixture.store.restore("k");
+    assert.deepEqual(await fixture.find(), []);
+    assert.deepEqual(await fixture.labelled(setAsideLabel, "why"), []);
+    await fixture.create("k");
+    assert.deepEqual(await fixture.labelled(setAsideLabel, "why"), []);
+  },
+};

@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { eventually } from "../eventually.js";
+import type { StoreTests } from "../store-fixture.js";
+
+/** `onWake` within one process; between processes see processes.ts. */
+export const wakeTests: StoreTests = {
+  "J5: whoever listens is woken by work that is committed through the same store": async (fixture) => {
+    let [woken, calledOff] = [0, 0];
+    fixture.store.onWake(() => woken++);
+    fixture.store.onWake(() => calledOff++)();
+    let commits = 0;
+    await eventually("a call comes through", async () => {
+      // Where nobody polls a call must not get lost; elsewhere it only saves waiting for the poll.
+      if (commits === 0 || fixture.store.pace.pollMs !== null) {
+        await fixture.create(`k${commits++}`, { wake: true, dueAt: 0 });
+      }
+      return woken > 0;
+    });
+    assert.equal(calledOff, 0, "what was called off is not called");
+  },
+};

@@ -1,0 +1,32 @@
+import { acceptanceViolations } from "./acceptance.js";
+import { endingViolations } from "./endings.js";
+import { type Run, storiesOf } from "./evidence.js";
+import { journalViolations } from "./journals.js";
+import { orderViolations } from "./order.js";
+import { runnerViolations } from "./runners.js";
+import { stepViolations } from "./steps.js";
+import type { Violation } from "./violation.js";
+import { waitViolations } from "./waits.js";
+
+/** Every broken promise that a run shows. Pure: the same evidence gives the same verdict. */
+export function violationsOf(run: Run): readonly Violation[] {
+  const stories = storiesOf(run);
+  return [
+    ...acceptanceViolations(stories),
+    ...endingViolations(stories),
+    ...stepViolations(stories),
+    ...runnerViolations(stories),
+    ...orderViolations(stories),
+    ...waitViolations(stories),
+    ...journalViolations(run),
+    ...endedByItself(run),
+  ];
+}
+
+function endedByItself({ witnessed }: Run): readonly Violation[] {
+  return witnessed.flatMap((event) =>
+    event.kind === "ended by itself"
+      ? [{ kind: "ended by itself", story: `process ${event.process}: ${event.why}` } as const]
+      : [],
+  );
+}

@@ -1,0 +1,68 @@
+import type { OpenOperation } from "../operation.js";
+import type { ResourceState } from "../state.js";
+
+/**
+ * J7: the operations that may run now as far as order goes: the first one alone if it is exclusive, else the shared ones before the
+ * first exclusive one. Held ones stand aside. One that waits for its time keeps its place: those behind it wait too.
+ */
+export function inTurn(open: readonly OpenOperation[]): readonly OpenOperation[] {
+  const turn: OpenOperation[] = [];
+  for (const operation of open) {
+    if (operation.held) continue;
+    if (operation.mode === "exclusive") return turn.length === 0 ? [operation] : turn;
+    turn.push(operation);
+  }
+  return turn;
+}
+
+export function runnable(state: ResourceState, now: number): readonly OpenOperation[] {
+  return inTurn(state.open).filter((operation) => operation.readyAt <= now && operation.cancel === null);
+}
+
+/** Operations that must be ended without running: their time is up, or they were cancelled. */
+export function overdue(state: ResourceState, now: number): readonly OpenOperation[] {
+  return state.open.filter((operation) => operation.cancel !== null || isPast(operation.deadlineAt, now));
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+/** When an engine must next look at a resource that nobody runs; 0: at once. */
+export function nextLook(state: ResourceState): number | null {
+  let next = Math.min(state.pruneAt ?? never, state.queuedDeadlineAt ?? never);
+  for (const operation of inTurn(state.open)) next = Math.min(next, operation.readyAt);
+  for (const operation of state.open) {
+    if (operation.cancel !== null) return 0;
+    next = Math.min(next, operation.deadlineAt ?? next);
+  }
+  return Number.isFinite(next) ? next : null;
+}
+
+/** When its runner must next look at a resource of which these operations run. */
+export function nextLookBeside(
+  state: ResourceState,
+  running: ReadonlySet<string> | ReadonlyMap<string, unknown>,
+  now: number,
+): number | null {
+  const turn = inTurn(state.open).filter(({ id }) => !running.has(id));
+  const rest = state.open.filter(({ id }) => !running.has(id));
+  // What is ready waits for a place: that comes without a clock.
+  const times = [
+    ...turn.map(({ readyAt }) => (readyAt > now ? readyAt : never)),
+    ...rest.map(({ deadlineAt }) => deadlineAt ?? never),
+  ];
+  const next = Math.min(state.queuedDeadlineAt ?? never, ...times);
+  return Number.isFinite(next) ? next : null;
+}
+
+/** The class of work that is due first: what is claimed for it can then be run. */
+export function laneOf(state: ResourceState): string {
+  let next: OpenOperation | undefined;
+  for (const operation of inTurn(state.open)) {
+    if (next === undefined || operation.readyAt < next.readyAt) next = operation;
+  }
+  return next?.lane ?? state.open[0]?.lane ?? "";
+}
+
+export function isPast(time: number | null, now: number): boolean {
+  return time !== null && time <= now;
+}

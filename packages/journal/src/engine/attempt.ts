@@ -1,0 +1,326 @@
+import { createHash } from "node:crypto";
+import type { KindRules } from "../decisions/kind.js";
+import { Interrupted, JournalError, Permanent } from "../errors.js";
+import { type Json, toJsonText } from "../json.js";
+import { limits } from "../limits.js";
+import { isSpan } from "../names.js";
+import type { CrashPoint, Observe } from "../observe.js";
+import { type Actor, type Attribution, acceptedSeq, journalActor, type OpenOperation } from "../operation.js";
+import type { ResourceChange } from "../resource.js";
+import type { Origin } from "./origin.js";
+import { unshowable } from "./verdict.js";
+
+/** A kind of operation: its rules, and the function that does it. */
+export interface OperationKind<Input extends Json = Json> extends KindRules {
+  /**
+   * Does the operation; what it returns is the result. It may be run again from its beginning at any time, in any process: effects
+   * belong into steps.
+   */
+  run(operation: Operation<Input>): Promise<unknown>;
+}
+
+/** What the function that does an operation is given. */
+export interface Operation<Input extends Json = Json> {
+  readonly id: string;
+  readonly key: string;
+  readonly kind: string;
+  readonly part: string | null;
+  readonly input: Input;
+  /** 1 for the first. */
+  readonly attempt: number;
+  readonly actor: Actor;
+  readonly requestId: string | null;
+  readonly acceptedAt: number;
+  readonly deadlineAt: number | null;
+  /** Aborted when the operation is cancelled, its deadline passes, the process stops or another one has taken over. */
+  readonly signal: AbortSignal;
+  /** The user's data of the resource, as it was when the attempt began. */
+  readonly data: Json;
+  /** Reads parts of the resource as they are now. */
+  parts(ids: readonly string[]): Promise<ReadonlyMap<string, Json>>;
+  /** Changes the resource now, in a commit of its own: for what must be known whatever becomes of the operation. */
+  change(change: Pick<ResourceChange, "data" | "labels" | "parts" | "entries">): Promise<void>;
+  /** Results that another operation of the resource has recorded, as its `steps` list says; those that retention took are missing. */
+  recordedBy(steps: OpenOperation["steps"]): Promise<ReadonlyMap<string, Json>>;
+  /** The result of a step that is recorded already. */
+  recorded(step: string): Json | undefined;
+  /**
+   * J4: a named piece of work whose result is recorded. Runs at least once, is recorded once, and never again after that: a later
+   * attempt gets the recorded result. Give the idempotency key, which stays the same over attempts, to whatever can use one.
+   */
+  step<T>(name: string, work: (step: Step) => Promise<T> | T, options?: StepOptions): Promise<T>;
+  /** J5: goes on after so long. Holds no memory meanwhile: the function ends here and is run anew then, past its recorded steps. */
+  sleep(name: string, ms: number): Promise<void>;
+  /** Says what the operation is doing, for whoever asks. Written with the next step, or soon. */
+  describe(description: string): void;
+}
+
+export interface Step {
+  readonly idempotencyKey: string;
+  readonly signal: AbortSignal;
+  readonly attempt: number;
+}
+
+export interface StepOptions {
+  /** The attempt fails, and is tried again later, if the step takes longer. */
+  readonly timeoutMs?: number;
+}
+
+/** What an attempt needs from the engine that runs it. */
+export interface AttemptHost {
+  readonly observe: Observe;
+  reached(point: CrashPoint): void;
+  now(): number;
+  after(ms: number, wake: () => void): () => void;
+  /** Makes sure that the lease is still ours for a while, before an effect. */
+  confirmLease(attempt: Attempt): Promise<void>;
+  recordStep(attempt: Attempt, name: string, result: Json): Promise<void>;
+  describe(attempt: Attempt, description: string): Promise<void>;
+  change(attempt: Attempt, change: ResourceChange): Promise<void>;
+  readSteps(attempt: Attempt, steps: OpenOperation["steps"]): Promise<ReadonlyMap<string, Json>>;
+  readParts(attempt: Attempt, ids: readonly string[]): Promise<ReadonlyMap<string, Json>>;
+}
+
+/** How an attempt ended. */
+export type AttemptEnd =
+  | { readonly kind: "returned"; readonly result: Json }
+  | { readonly kind: "threw"; readonly error: unknown }
+  | { readonly kind: "asleep"; readonly wait: string; readonly until: number }
+  | { readonly kind: "interrupted"; readonly by: Interrupted };
+
+/** Thrown through the author's function to end the attempt when it goes to sleep. */
+class Asleep extends Error {
+  override readonly name = "Asleep";
+}
+
+/** A description that changes faster than this is written less often. */
+const describeEveryMs = 500;
+
+/** One try at running one operation, in this process. */
+export class Attempt {
+  readonly key: string;
+  readonly operation: OpenOperation;
+  readonly #host: AttemptHost;
+  #origin: Origin = { input: null, attribution: { actor: journalActor }, results: new Map() };
+  #data: Json = null;
+  readonly #used = new Set<string>();
+  readonly #controller = new AbortController();
+  #asleep: { wait: string; until: number } | undefined;
+  #interrupted: Interrupted | undefined;
+  #described: string | null = null;
+  #describeTimer: (() => void) | undefined;
+  readonly #callOff: (() => void)[] = [];
+  #over = false;
+
+  constructor(host: AttemptHost, key: string, operation: OpenOperation) {
+    this.#host = host;
+    this.key = key;
+    this.operation = operation;
+  }
+
+  /** J9: what the attempt records is recorded in the name of who asked for the operation, and because of that request. */
+  get attribution(): Attribution {
+    const cause = acceptedSeq(this.operation.id);
+    return cause === undefined ? this.#origin.attribution : { ...this.#origin.attribution, cause };
+  }
+
+  get interrupted(): Interrupted | undefined {
+    return this.#interrupted;
+  }
+
+  /** What was described and is not written yet. */
+  takeDescription(): string | null {
+    const described = this.#described;
+    this.#described = null;
+    return described;
+  }
+
+  /** Resolves when the attempt was told to stop and had its time to do so: it is then given up, whatever it still does. */
+  abandoned(graceMs: (by: Interrupted) => number): Promise<Interrupted> {
+    return new Promise((resolve) => {
+      const giveUp = (by: Interrupted) => {
+        const ms = graceMs(by);
+        if (ms <= 0) resolve(by);
+        else this.#callOff.push(this.#host.after(ms, () => resolve(by)));
+      };
+      if (this.#interrupted !== undefined) return giveUp(this.#interrupted);
+      const { signal } = this.#controller;
+      signal.addEventListener("abort", () => giveUp(signal.reason as Interrupted), { once: true });
+    });
+  }
+
+  /** Interrupts by itself when the deadline comes. */
+  watchDeadline(): void {
+    const { deadlineAt } = this.operation;
+    if (deadlineAt === null) return;
+    const watch = () => {
+      const left = deadlineAt - this.#host.now();
+      if (left <= 0) this.interrupt(new Interrupted("deadline", "the deadline of the operation has passed"));
+      else this.#callOff.push(this.#host.after(left, watch));
+    };
+    watch();
+  }
+
+  /** Nothing of it goes on by itself any more. */
+  end(): void {
+    this.#over = true;
+    this.#describeTimer?.();
+    for (const callOff of this.#callOff) callOff();
+  }
+
+  /** J8: aborts the signal at once; nothing that the attempt does from here on is recorded. The first reason stays. */
+  interrupt(by: Interrupted): void {
+    if (this.#interrupted !== undefined || this.#over) return;
+    this.#interrupted = by;
+    this.#controller.abort(by);
+  }
+
+  async run(kind: OperationKind, origin: Origin, data: Json): Promise<AttemptEnd> {
+    this.#origin = origin;
+    this.#data = data;
+    try {
+      this.#check();
+      const returned = await kind.run(this.#facade());
+      if (this.#asleep !== undefined) return { kind: "asleep", ...this.#asleep };
+      if (this.#interrupted !== undefined) return { kind: "interrupted", by: this.#interrupted };
+      const text = toJsonText(returned, limits.jsonBytes - 65_536, `the result of ${this.operation.kind}`);
+      return { kind: "returned", result: JSON.parse(text) as Json };
+    } catch (error) {
+      // An author may catch what ends the attempt; that it ended stands here all the same.
+      if (this.#asleep !== undefined) return { kind: "asleep", ...this.#asleep };
+      if (this.#interrupted !== undefined) return { kind: "interrupted", by: this.#interrupted };
+      return { kind: "threw", error: lookable(error) };
+    } finally {
+      this.end();
+    }
+  }
+
+  #facade(): Operation {
+    const { operation, attribution } = this;
+    return {
+      id: operation.id,
+      key: this.key,
+      kind: operation.kind,
+      part: operation.part,
+      input: this.#origin.input,
+      attempt: operation.attempts + 1,
+      actor: attribution.actor,
+      requestId: attribution.requestId ?? null,
+      acceptedAt: operation.acceptedAt,
+      deadlineAt: operation.deadlineAt,
+      signal: this.#controller.signal,
+      data: this.#data,
+      parts: (ids) => heard(this.#host.readParts(this, ids)),
+      change: (change) => heard(this.#host.change(this, change)),
+      recordedBy: (steps) => heard(this.#host.readSteps(this, steps)),
+      recorded: (step) => this.#origin.results.get(step),
+      step: (name, work, options) => heard(this.#step(name, work, options)),
+      sleep: (name, ms) => heard(this.#sleep(name, ms)),
+      describe: (description) => this.#describe(description),
+    };
+  }
+
+  async #step<T>(name: string, work: (step: Step) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
+    this.#use(name);
+    const recorded = this.#origin.results.get(name);
+    if (recorded !== undefined) return recorded as T;
+    this.#check();
+    await this.#host.confirmLease(this);
+    this.#check();
+    this.#host.reached("before step");
+    const started = this.#host.now();
+    const idempotencyKey = keyOfStep(this.key, this.operation.id, name);
+    const step: Step = { idempotencyKey, signal: this.#controller.signal, attempt: this.operation.attempts + 1 };
+    const result = await this.#within(Promise.resolve(work(step)), name, options.timeoutMs);
+    this.#host.reached("after step, before it is recorded");
+    this.#check();
+    const text = toJsonText(result, limits.jsonBytes - 65_536, `the result of step ${JSON.stringify(name)}`);
+    // What a later attempt will get is what this one gets, so that a value which JSON changes is noticed now and not after a crash.
+    const kept = JSON.parse(text) as Json;
+    await this.#host.recordStep(this, name, kept);
+    this.#host.reached("after step is recorded");
+    this.#host.observe({
+      kind: "step finished",
+      key: this.key,
+      operation: this.operation.id,
+      step: name,
+      tookMs: this.#host.now() - started,
+    });
+    return kept as T;
+  }
+
+  async #sleep(name: string, ms: number): Promise<void> {
+    this.#use(name);
+    if (!isSpan(ms)) throw new Permanent(`cannot sleep for ${ms} milliseconds`);
+    this.#check();
+    const begun = this.operation.waits.find(([wait]) => wait === name);
+    const now = this.#host.now();
+    if (begun !== undefined && begun[1] <= now) return;
+    this.#asleep = { wait: name, until: Math.ceil(begun?.[1] ?? now + ms) };
+    throw new Asleep("the operation waits; let this pass");
+  }
+
+  #describe(description: string): void {
+    if (this.#over || this.#interrupted !== undefined) return;
+    this.#described = description.length > 1_000 ? `${description.slice(0, 999)}…` : description;
+    this.#describeTimer ??= this.#host.after(describeEveryMs, () => {
+      this.#describeTimer = undefined;
+      const text = this.takeDescription();
+      // If it cannot be written, the next one will be, or the outcome says what there is to say.
+      if (text !== null && !this.#over) this.#host.describe(this, text).catch(() => undefined);
+    });
+  }
+
+  #use(name: string): void {
+    if (typeof name !== "string" || name === "" || name.length > 200) {
+      throw new Permanent("the name of a step or wait is a text of 1 to 200 characters");
+    }
+    if (this.#used.has(name)) {
+      throw new JournalError(
+        "step-repeated",
+        `two steps or waits of one operation are called ${JSON.stringify(name)}; give each a name of its own`,
+      );
+    }
+    this.#used.add(name);
+  }
+
+  /** Nothing happens any more once the attempt must end, also if the author caught what said so. */
+  #check(): void {
+    if (this.#interrupted !== undefined) throw this.#interrupted;
+    if (this.#asleep !== undefined) throw new Asleep("the operation waits; let this pass");
+    if (this.#over) throw new Interrupted("cancelled", "the operation has ended; a step was started and not awaited");
+  }
+
+  #within<T>(work: Promise<T>, name: string, timeoutMs: number | undefined): Promise<T> {
+    if (timeoutMs === undefined) return work;
+    return new Promise((resolve, reject) => {
+      const late = () => reject(new Error(`step ${JSON.stringify(name)} took longer than ${timeoutMs} ms`));
+      const callOff = this.#host.after(timeoutMs, late);
+      work.then(resolve, reject).finally(callOff);
+    });
+  }
+}
+
+/** Anything can be thrown, also what cannot even be asked for its class. */
+function lookable(thrown: unknown): unknown {
+  try {
+    void (thrown instanceof Error);
+    return thrown;
+  } catch {
+    return new Error(unshowable);
+  }
+}
+
+/** What was not awaited must not end the process when it fails; who awaits it hears of it all the same. */
+function heard<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
+}
+
+/** The same over all attempts, in every process; another one for every other step there ever is. */
+export function keyOfStep(key: string, operation: string, step: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([key, operation, step]))
+    .digest("hex")
+    .slice(0, 32);
+}

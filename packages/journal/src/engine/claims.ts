@@ -1,0 +1,141 @@
+import type { Clock } from "../clock.js";
+import { nextDelayMs } from "../decisions/backoff.js";
+import type { CrashPoint, Observe } from "../observe.js";
+import type { Store, StoredRecord } from "../store.js";
+import type { Lanes } from "./lanes.js";
+import type { Leases } from "./leases.js";
+import type { StoreTime } from "./time.js";
+
+export interface ClaimPorts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly time: StoreTime;
+  readonly lanes: Lanes;
+  readonly leases: Leases;
+  readonly random: () => number;
+  readonly observe: Observe;
+  readonly reached: (point: CrashPoint) => void;
+  /** Begins to work on a claimed resource; resolves when that has begun. */
+  readonly adopt: (record: StoredRecord) => Promise<void>;
+  /** Looks whether others have changed what is held. */
+  readonly lookAtHeld: () => void;
+}
+
+/** Claims in one call of the store at most. */
+const claimBatch = 128;
+const backoff = { firstMs: 50, factor: 2, longestMs: 2_000 };
+
+/**
+ * Looks for due resources: when told to, when the next one is due, and now and then where others may have left some. Between looks
+ * there is one timer, whatever waits (J5).
+ */
+export class Claims {
+  readonly #ports: ClaimPorts;
+  #alarm: { readonly at: number; readonly callOff: () => void } | undefined;
+  #awake = false;
+  #looking = false;
+  #lookAgain = false;
+  #failures = 0;
+  /** Lanes whose room the last claim may have used up: there may be more due in them than it brought. */
+  #cut: ReadonlySet<string> | "all" = new Set();
+  #idle: Promise<void> = Promise.resolve();
+
+  constructor(ports: ClaimPorts) {
+    this.#ports = ports;
+  }
+
+  begin(): void {
+    this.#awake = true;
+    this.look();
+  }
+
+  /** Resolves when what was being claimed has been dealt with. */
+  end(): Promise<void> {
+    this.#awake = false;
+    this.#alarm?.callOff();
+    this.#alarm = undefined;
+    return this.#idle;
+  }
+
+  /** A place in a lane has become free: there may be work that waited for it. */
+  placeFreed(lane: string): void {
+    if (this.#looking || this.#cut === "all" || this.#cut.has(lane)) this.look();
+  }
+
+  /** There may be work: looks now, or once more if it is looking. */
+  look(): void {
+    this.#lookAgain = true;
+    if (this.#awake && !this.#looking) this.#idle = this.#lookRepeatedly();
+  }
+
+  /** Looks at that time at the latest. */
+  lookBy(at: number | null): void {
+    if (at === null || !this.#awake || (this.#alarm !== undefined && this.#alarm.at <= at)) return;
+    this.#alarm?.callOff();
+    const callOff = this.#ports.clock.after(Math.max(0, at - this.#ports.time.now()), () => {
+      this.#alarm = undefined;
+      this.look();
+    });
+    this.#alarm = { at, callOff };
+  }
+
+  async #lookRepeatedly(): Promise<void> {
+    this.#looking = true;
+    while (this.#lookAgain && this.#awake) {
+      this.#lookAgain = false;
+      await this.#claim();
+    }
+    this.#looking = false;
+  }
+
+  async #claim(): Promise<void> {
+    const { store, time, lanes, leases, reached, observe, random, adopt, lookAtHeld } = this.#ports;
+    const limit = Math.min(lanes.free, claimBatch);
+    if (store.pace.pollMs !== null) this.lookBy(time.now() + store.pace.pollMs);
+    // Claims pass over what has no room; what is held already may have been cancelled all the same.
+    const rooms = lanes.rooms();
+    if (limit === 0 || [...rooms.values()].some((room) => room <= 0)) lookAtHeld();
+    if (limit === 0) this.#cut = "all";
+    // Without a name its return leads to the next look.
+    if (limit === 0 || leases.owner === null) return;
+    const { laneRoom } = lanes;
+    leases.claimBegins();
+    const adopted: Promise<void>[] = [];
+    try {
+      const askedAt = time.asks();
+      const answer = await store.claim({
+        owner: leases.owner,
+        leaseMs: leases.leaseMs,
+        limit,
+        laneRoom,
+        rooms,
+      });
+      reached("after claim");
+      time.learn(answer.now, askedAt);
+      this.#failures = 0;
+      for (const record of answer.claimed) adopted.push(adopt(record));
+      this.#cut = answer.claimed.length === limit ? "all" : cutLanes(answer.claimed, rooms, laneRoom);
+      this.lookBy(answer.nextDueAt);
+      // What was claimed has taken its places then: only now is it known how much room is left.
+      if (adopted.length > 0) await Promise.allSettled(adopted);
+      this.#lookAgain ||= this.#cut === "all" ? lanes.free > 0 : [...this.#cut].some((lane) => lanes.hasRoom(lane));
+    } catch (error) {
+      if (!this.#awake) return;
+      observe({ kind: "store failed", doing: "claim", error });
+      this.lookBy(time.now() + nextDelayMs(++this.#failures, random, backoff));
+    } finally {
+      void Promise.allSettled(adopted).then(() => leases.claimEnds());
+    }
+  }
+}
+
+/** Lanes of which as many were claimed as there was room for, none included. */
+function cutLanes(
+  claimed: readonly StoredRecord[],
+  rooms: ReadonlyMap<string, number>,
+  laneRoom: number,
+): ReadonlySet<string> {
+  const left = new Map(rooms);
+  for (const { lane } of claimed) left.set(lane, (left.get(lane) ?? laneRoom) - 1);
+  return new Set([...left].filter(([, room]) => room <= 0).map(([lane]) => lane));
+}

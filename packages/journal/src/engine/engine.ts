@@ -1,0 +1,385 @@
+import type { Clock } from "../clock.js";
+import type { Draft } from "../decisions/draft.js";
+import type { Retention } from "../decisions/retention.js";
+import { nextLook, runnable } from "../decisions/schedule.js";
+import { Interrupted, JournalError } from "../errors.js";
+import type { CrashPoint, Observe } from "../observe.js";
+import type { Attribution } from "../operation.js";
+import { readState } from "../state.js";
+import type { Store, StoredRecord } from "../store.js";
+import type { Cell, Cells } from "./cell.js";
+import { Claims } from "./claims.js";
+import { Lanes } from "./lanes.js";
+import { Leases } from "./leases.js";
+import { originsOf } from "./origin.js";
+import { type OperationKinds, Runner } from "./runner.js";
+import type { StoreTime } from "./time.js";
+import { messageOf } from "./verdict.js";
+import { isLeased, type Seen, type Tenure, type Writer } from "./writer.js";
+
+export interface EnginePorts {
+  readonly store: Store;
+  readonly writer: Writer;
+  readonly cells: Cells;
+  readonly clock: Clock;
+  readonly time: StoreTime;
+  readonly kinds: OperationKinds;
+  readonly retention: Retention;
+  readonly random: () => number;
+  readonly token: () => string;
+  readonly observe: Observe;
+  readonly reached: (point: CrashPoint) => void;
+  /** A commit of the engine's has brought operations to their end. */
+  readonly settled: (draft: Draft) => void;
+}
+
+export interface EngineOptions {
+  /** Operations that run at the same time in this process. */
+  readonly concurrency: number;
+  /** Of them, how many of one lane. */
+  readonly laneConcurrency: number;
+  readonly leaseMs: number;
+  /** How long a function that was told to stop may take to do so before it is given up. */
+  readonly graceMs: number;
+}
+
+/** Held resources are not read more often than this to see what others did to them. */
+const heldPauseMs = 250;
+
+/**
+ * The one loop: claim → run → record → retry or settle. It puts its parts together (what is claimed, what is held, what runs) and
+ * begins and ends them. It holds nothing that is not in the store: a lease says what it runs, the record says how far that got.
+ */
+export class Engine {
+  readonly #ports: EnginePorts;
+  readonly #options: EngineOptions;
+  readonly #lanes: Lanes;
+  readonly #leases: Leases;
+  readonly #runner: Runner;
+  readonly #claims: Claims;
+  /** Work under way, so that a stop can wait for it. */
+  readonly #underWay = new Set<Promise<void>>();
+  readonly #timers = new Map<string, () => void>();
+  #phase: "idle" | "running" | "draining" | "stopped" = "idle";
+  #heldAskedFor = false;
+  #unlisten: () => void = () => undefined;
+
+  constructor(ports: EnginePorts, options: EngineOptions) {
+    this.#ports = ports;
+    this.#options = options;
+    this.#lanes = new Lanes(options.concurrency, options.laneConcurrency);
+    this.#leases = new Leases(ports, options.leaseMs);
+    this.#runner = new Runner({
+      ...ports,
+      leases: this.#leases,
+      lanes: this.#lanes,
+      graceMs: options.graceMs,
+      after: (ms, wake) => ports.clock.after(ms, wake),
+      mayBegin: () => this.#phase === "running",
+      mayRecord: () => this.#phase !== "stopped",
+      lookBy: (at) => this.#claims.lookBy(at),
+      freed: (lane) => this.#freePlace(lane),
+      follow: (doing, cell, work) => void this.#follow(doing, cell, work),
+    });
+    this.#claims = new Claims({
+      ...ports,
+      lanes: this.#lanes,
+      leases: this.#leases,
+      adopt: (record) => this.#adopt(record),
+      lookAtHeld: () => this.#lookAtHeld(),
+    });
+  }
+
+  get running(): number {
+    return this.#lanes.running;
+  }
+
+  get isStopped(): boolean {
+    return this.#phase === "stopped";
+  }
+
+  /** Dead owners are reaped before the first claim, so that what they left is due at once (J11). */
+  async start(): Promise<void> {
+    if (this.#phase !== "idle") throw new JournalError("stopped", "the engine was started before");
+    const { store } = this.#ports;
+    this.#phase = "running";
+    try {
+      await this.#leases.arrive(() => this.#comeBack());
+      await this.#leases.reap();
+    } catch (error) {
+      // As if it had never been started: it may be tried again.
+      this.#phase = "idle";
+      await this.#leases.leave().catch(() => undefined);
+      throw error;
+    }
+    this.#unlisten = store.onWake(() => this.#claims.look());
+    this.#every("renew", this.#options.leaseMs / 3, () => this.#renew());
+    if (store.pace.reapMs !== null) this.#every("reap", store.pace.reapMs, () => this.#reap());
+    this.#claims.begin();
+  }
+
+  /** Claims nothing more, lets what runs end for so long, interrupts the rest, and gives all leases back so that others go on at once. */
+  async drain(drainMs: number): Promise<void> {
+    if (this.#phase !== "running") {
+      this.#phase = "stopped";
+      return;
+    }
+    this.#phase = "draining";
+    // What is being claimed at this moment is given back when it comes.
+    this.#track(this.#claims.end());
+    this.#unlisten();
+    await this.#underWayWithin(drainMs);
+    this.#interruptAll("the process stops; the operation goes on elsewhere");
+    await this.#underWayWithin(this.#options.graceMs);
+    // Without a store there is nobody to give a lease to: it runs out.
+    const giveUpAt = this.#ports.clock.monotonicMs() + this.#options.graceMs;
+    const given = this.#leases
+      .held()
+      .map((cell) => cell.serial(() => this.#leases.giveBack(cell, "now", { giveUpAt })));
+    // The name goes last: leases are given back under it.
+    this.#track(
+      Promise.allSettled(given)
+        .then(() => this.#leases.leave())
+        .catch(() => undefined),
+    );
+    await this.#underWayWithin(this.#options.graceMs);
+    this.#end();
+  }
+
+  /** Drops everything where it stands, as a killed process would. */
+  abandon(): void {
+    void this.#claims.end();
+    this.#unlisten();
+    this.#end();
+    this.#interruptAll("the engine was stopped abruptly");
+  }
+
+  /** There may be work. */
+  look(): void {
+    this.#claims.look();
+  }
+
+  /**
+   * Who runs a resource that a decision has changed: its runner goes on; if there is none and there is room here, this engine takes
+   * it with the same commit, so that accepting and claiming are one; else whoever looks next.
+   * Answers the lane in which a place was taken for it.
+   */
+  tenureAfterDecision(cell: Cell, draft: Draft, seen: Seen): { readonly tenure: Tenure; readonly lane: string | null } {
+    const { snapshot, now } = seen;
+    if (this.#leases.isOurs(cell, snapshot?.record)) return { tenure: this.#leases.hold(seen), lane: null };
+    // What the cell believes to hold, another engine has: its lease must not be taken from it by a mere decision.
+    this.#leases.lose(cell);
+    const { open, queued } = draft.base.state;
+    const newWork = draft.state.open !== open || draft.state.queued !== queued;
+    if (isLeased(snapshot, now)) {
+      const tenure: Tenure = { lease: "keep", raisesEpoch: false, dueAt: newWork ? now : "keep", wake: newWork };
+      return { tenure, lane: null };
+    }
+    const first = this.#phase === "running" && this.#leases.owner !== null ? runnable(draft.state, now)[0] : undefined;
+    if (first !== undefined && this.#lanes.tryEnter(first.lane)) {
+      return { tenure: { ...this.#leases.hold(seen), raisesEpoch: true }, lane: first.lane };
+    }
+    const dueAt = nextLook(draft.state);
+    // An expired lease is fenced off: its owner may still believe in it.
+    const raisesEpoch = snapshot !== null && snapshot.record.lease !== null;
+    const tenure: Tenure = { lease: null, raisesEpoch, dueAt, wake: newWork && dueAt !== null && dueAt <= now };
+    return { tenure, lane: null };
+  }
+
+  /** A place that was taken for a commit that did not come to be. */
+  giveUpPlace(lane: string): void {
+    this.#freePlace(lane);
+  }
+
+  /** After a decision's commit, within the cell's turn. `lane`: this engine has just taken the lease and has a place there. */
+  async afterDecision(cell: Cell, draft: Draft, attribution: Attribution, lane: string | null): Promise<void> {
+    let place = lane;
+    try {
+      // If the commit's answer was lost, what it led to has to be read.
+      if (cell.snapshot === undefined) await this.#ports.writer.refresh(cell);
+      if (lane !== null) {
+        const record = cell.snapshot?.record;
+        if (record?.lease?.owner === this.#leases.owner && this.#phase === "running") this.#leases.take(cell, record);
+      }
+      if (cell.held === undefined) {
+        this.#claims.lookBy(cell.snapshot?.record.dueAt ?? null);
+        return;
+      }
+      place = null;
+      await this.#runner.tend(cell, lane, originsOf(draft, attribution));
+    } catch (error) {
+      // The decision stands, whatever became of running it: this is not its caller's error.
+      await this.#failed("tend", error, cell);
+    } finally {
+      if (place !== null) this.#freePlace(place);
+    }
+  }
+
+  /**
+   * A commit may have come to be although its caller has stopped waiting for the answer, with a lease for this engine in it. What it led
+   * to is read as soon as the store answers: nobody else would look at it before that lease is over, and then perhaps nobody at all.
+   */
+  lookAfterDoubt(cell: Cell): void {
+    if (this.#phase !== "running") return;
+    const mayGoOn = () => (this.#phase === "running" ? undefined : new JournalError("stopped"));
+    const look = async () => {
+      await this.#ports.writer.refresh(cell, { mayGoOn });
+      const record = cell.snapshot?.record;
+      if (record === undefined || cell.held !== undefined) return;
+      if (record.lease === null || record.lease.owner !== this.#leases.owner) return this.#claims.lookBy(record.dueAt);
+      this.#leases.take(cell, record);
+      await this.#runner.tend(cell);
+    };
+    void this.#follow("tend", cell, () => cell.serial(look));
+  }
+
+  #adopt(record: StoredRecord): Promise<void> {
+    const cell = this.#ports.cells.enter(record.key);
+    return this.#follow("tend", cell, () =>
+      cell.serial(async () => {
+        if (this.#phase === "stopped") return;
+        const adopted = this.#leases.adopt(cell, record);
+        if (adopted === "none") return;
+        cell.snapshot = adopted === "held" ? undefined : { record, state: readState(record.key, record.state) };
+        await this.#runner.tend(cell);
+      }),
+    ).finally(() => this.#ports.cells.leave(cell));
+  }
+
+  #freePlace(lane: string): void {
+    this.#lanes.leave(lane);
+    this.#feed();
+    this.#claims.placeFreed(lane);
+  }
+
+  /** One after the other: who is fed and needs it no longer leaves the place to the next. */
+  #feed(): void {
+    const hungry = this.#runner.takeHungry();
+    if (hungry === undefined) return;
+    void this.#follow("tend", hungry, () => hungry.serial(() => this.#runner.tend(hungry))).then(() => this.#feed());
+  }
+
+  /**
+   * Word of a cancellation comes with a claim of what is held already. Where there is no room to claim, the held resources are read
+   * instead: now, and if it is asked for again soon, once more a little later.
+   */
+  #lookAtHeld(): void {
+    if (this.#phase !== "running") return;
+    this.#heldAskedFor = true;
+    if (this.#timers.has("held")) return;
+    const look = () => {
+      this.#timers.delete("held");
+      if (!this.#heldAskedFor || this.#phase !== "running") return;
+      this.#heldAskedFor = false;
+      this.#timers.set("held", this.#ports.clock.after(heldPauseMs, look));
+      for (const cell of this.#leases.held())
+        void this.#follow("tend", cell, () => cell.serial(() => this.#lookAt(cell)));
+    };
+    look();
+  }
+
+  async #lookAt(cell: Cell): Promise<void> {
+    if (cell.held === undefined) return;
+    await this.#ports.writer.refresh(cell);
+    await this.#runner.tend(cell);
+  }
+
+  /** Under another name, because the old one's leases may be taken by anyone. */
+  #comeBack(): void {
+    const stopped = () => (this.#phase === "running" ? undefined : new JournalError("stopped"));
+    const arrive = () => this.#leases.arrive(() => this.#comeBack());
+    const back = async () => {
+      await this.#ports.writer.persist("attend", arrive, { mayGoOn: stopped });
+      await this.#leases.reap();
+      this.#claims.look();
+    };
+    this.#track(back().catch((error: unknown) => this.#failed("attend", error)));
+  }
+
+  async #reap(): Promise<void> {
+    if ((await this.#leases.reap()) > 0) this.#claims.look();
+  }
+
+  /** Whether a lease is lost is read, not guessed: it may have been given back by a commit that was under way. */
+  async #renew(): Promise<void> {
+    for (const cell of await this.#leases.renew()) {
+      const look = async () => {
+        cell.snapshot = undefined;
+        await this.#leases.stands(cell);
+      };
+      void this.#follow("renew", cell, () => cell.serial(look));
+    }
+  }
+
+  /** Keeps the cell in use and the work in sight until it is over. */
+  #follow(doing: string, cell: Cell, work: () => Promise<void>): Promise<void> {
+    const { cells } = this.#ports;
+    cells.enter(cell.key);
+    const followed = work()
+      .catch((error: unknown) => this.#failed(doing, error, cell))
+      .finally(() => cells.leave(cell));
+    this.#track(followed);
+    return followed;
+  }
+
+  #track(work: Promise<void>): void {
+    this.#underWay.add(work);
+    void work.finally(() => this.#underWay.delete(work));
+  }
+
+  /** What failed is not lost: its lease runs out, or the next look finds it. What cannot be read is taken out of the way. */
+  async #failed(doing: string, error: unknown, cell?: Cell): Promise<void> {
+    const { observe, store, writer } = this.#ports;
+    if (error instanceof Interrupted) return;
+    if (error instanceof JournalError && (error.code === "lease-lost" || error.code === "stopped")) return;
+    if (cell === undefined || !isUnreadable(error)) return observe({ kind: "store failed", doing, error });
+    // It alone is set aside: a damaged row must not be claimed over and over, nor hold the others up.
+    observe({ kind: "set aside", key: cell.key, error });
+    this.#leases.lose(cell);
+    cell.snapshot = undefined;
+    const mayGoOn = () => (this.#phase === "stopped" ? new JournalError("stopped") : undefined);
+    const setAside = () => store.setAside(cell.key, messageOf(error).slice(0, 80));
+    await writer.persist("set aside", setAside, { mayGoOn }).catch(() => undefined);
+  }
+
+  #every(name: string, ms: number, work: () => Promise<void>): void {
+    const wake = () => {
+      const again = () => {
+        // What is still held while the engine drains has to stay held.
+        if (this.#phase === "running" || (this.#phase === "draining" && name === "renew")) this.#every(name, ms, work);
+      };
+      this.#track(
+        work()
+          .catch((error: unknown) => this.#failed(name, error))
+          .finally(again),
+      );
+    };
+    this.#timers.set(name, this.#ports.clock.after(ms, wake));
+  }
+
+  #interruptAll(message: string): void {
+    const reason = new Interrupted("stopping", message);
+    for (const cell of this.#ports.cells.all()) for (const attempt of cell.attempts.values()) attempt.interrupt(reason);
+  }
+
+  #end(): void {
+    this.#phase = "stopped";
+    for (const callOff of this.#timers.values()) callOff();
+  }
+
+  async #underWayWithin(ms: number): Promise<void> {
+    let callOff = (): void => undefined;
+    const over = new Promise<"over">((resolve) => {
+      callOff = this.#ports.clock.after(ms, () => resolve("over"));
+    });
+    while (this.#underWay.size > 0) {
+      const all = Promise.all(this.#underWay).then(() => "done" as const);
+      if ((await Promise.race([all, over])) === "over") break;
+    }
+    callOff();
+  }
+}
+
+function isUnreadable(error: unknown): boolean {
+  return error instanceof SyntaxError || (error instanceof JournalError && error.code === "unreadable");
+}

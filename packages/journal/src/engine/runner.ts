@@ -1,0 +1,521 @@
+import { nextDelayMs } from "../decisions/backoff.js";
+import type { Draft } from "../decisions/draft.js";
+import { rulesOf } from "../decisions/kind.js";
+import { queuePrefix } from "../decisions/queue.js";
+import { pruning, type Retention } from "../decisions/retention.js";
+import { isPast, nextLook, nextLookBeside, overdue, runnable } from "../decisions/schedule.js";
+import { Interrupted, JournalError } from "../errors.js";
+import type { Json } from "../json.js";
+import type { CrashPoint, Observe } from "../observe.js";
+import { becauseOf, type OpenOperation, type Outcome } from "../operation.js";
+import type { ResourceChange } from "../resource.js";
+import type { Store, StoredEntry, StoredPart } from "../store.js";
+import { Attempt, type AttemptEnd, type AttemptHost, type OperationKind } from "./attempt.js";
+import type { Cell, Cells } from "./cell.js";
+import type { Lanes } from "./lanes.js";
+import type { Leases } from "./leases.js";
+import { type Origin, originFrom, originSeqs, resultsFrom } from "./origin.js";
+import type { StoreTime } from "./time.js";
+import { messageOf, verdictOn } from "./verdict.js";
+import type { Seen, Tenure, Writer } from "./writer.js";
+
+export type OperationKinds = Readonly<Record<string, OperationKind>>;
+
+export interface RunnerPorts {
+  readonly store: Store;
+  readonly writer: Writer;
+  readonly cells: Cells;
+  readonly leases: Leases;
+  readonly lanes: Lanes;
+  readonly time: StoreTime;
+  readonly kinds: OperationKinds;
+  readonly retention: Retention;
+  readonly random: () => number;
+  readonly observe: Observe;
+  readonly reached: (point: CrashPoint) => void;
+  readonly after: (ms: number, wake: () => void) => () => void;
+  /** How long a function that was told to stop may take to do so before it is given up. */
+  readonly graceMs: number;
+  /** Whether new attempts may begin. */
+  readonly mayBegin: () => boolean;
+  /** Whether what has to be recorded is still to be tried while the store does not answer. */
+  readonly mayRecord: () => boolean;
+  /** A commit of the runner's has brought operations to their end. */
+  readonly settled: (draft: Draft) => void;
+  /** Someone has to look for due work by then. */
+  readonly lookBy: (at: number | null) => void;
+  /** A place in a lane has become free. */
+  readonly freed: (lane: string) => void;
+  /** Keeps work in sight until it is over, with the cell in use; errors of it are dealt with there. */
+  readonly follow: (doing: string, cell: Cell, work: () => Promise<void>) => void;
+}
+
+/** So many runners in a row that recorded nothing: what they ran is tried later, or it takes every process down with it. */
+const lostRunnersBeforeBackoff = 20;
+/** An operation of a kind that this process does not know is left to others for so long. */
+const unknownKindMs = 10_000;
+/** A resource for which nothing could be done is looked at again after so long. */
+const failedTendMs = 10_000;
+/** Entries that retention looks at in one go. */
+const pruneBatch = 2_000;
+const prunePages = 10;
+/** Queued operations that are looked at in one go. */
+const queuePage = 500;
+
+/** Runs the operations of held resources: run → record → retry or settle. What it knows is in the record; it can be killed anywhere. */
+export class Runner implements AttemptHost {
+  readonly #ports: RunnerPorts;
+  /** Cells with work that found no room, and the lanes in which it looked for it. */
+  readonly #hungry = new Map<Cell, Set<string>>();
+
+  constructor(ports: RunnerPorts) {
+    this.#ports = ports;
+  }
+
+  /**
+   * Does all that can be done now for a resource that is held. Within the cell's turn. `place`: a lane in which a place is taken for
+   * it already. `origins`: what is known of its operations without reading.
+   */
+  async tend(cell: Cell, place: string | null = null, origins: ReadonlyMap<string, Origin> = new Map()): Promise<void> {
+    const { leases, lanes, mayBegin, freed, lookBy } = this.#ports;
+    let spare = place;
+    try {
+      if (!(await leases.stands(cell))) return;
+      await this.#endOverdue(cell);
+      await this.#endOverdueQueued(cell);
+      await this.#pruneIfDue(cell);
+      await this.#backOffIfPoisonous(cell);
+      if (cell.held === undefined || cell.snapshot === null || cell.snapshot === undefined) return;
+      const { state } = cell.snapshot;
+      const hungryFor = new Set<string>();
+      const now = this.now();
+      for (const operation of mayBegin() ? runnable(state, now) : []) {
+        if (cell.attempts.has(operation.id)) continue;
+        if (spare === operation.lane) spare = null;
+        else if (!lanes.tryEnter(operation.lane)) {
+          hungryFor.add(operation.lane);
+          continue;
+        }
+        this.#begin(cell, operation, origins.get(operation.id), state.data);
+      }
+      // Without anything that runs it is given back, and claimed again by whoever has room.
+      if (cell.attempts.size > 0 && hungryFor.size > 0) this.#hungry.set(cell, hungryFor);
+      else this.#hungry.delete(cell);
+      if (cell.attempts.size > 0) return this.#wakeFor(cell, now);
+      lookBy(await leases.giveBack(cell, nextLook(state)));
+    } catch (error) {
+      // Nothing runs under the lease: held, it would be renewed for ever and nobody would try again.
+      if (cell.attempts.size === 0) lookBy(await leases.giveBack(cell, this.now() + failedTendMs));
+      throw error;
+    } finally {
+      if (spare !== null) freed(spare);
+    }
+  }
+
+  /** A resource that waits for a place which there is now, if there is one. It is then no longer waiting. */
+  takeHungry(): Cell | undefined {
+    for (const [cell, wanted] of this.#hungry) {
+      if (cell.held !== undefined && ![...wanted].some((lane) => this.#ports.lanes.hasRoom(lane))) continue;
+      this.#hungry.delete(cell);
+      if (cell.held !== undefined) return cell;
+    }
+    return undefined;
+  }
+
+  /** What is due on the resource while something runs on it: a retry beside it, a deadline behind it. */
+  #wakeFor(cell: Cell, now: number): void {
+    cell.alarm?.();
+    cell.alarm = undefined;
+    const at = cell.snapshot ? nextLookBeside(cell.snapshot.state, cell.attempts, now) : null;
+    if (at === null) return;
+    cell.alarm = this.#ports.after(Math.max(0, at - this.now()), () => {
+      cell.alarm = undefined;
+      if (cell.held !== undefined) this.#ports.follow("tend", cell, () => cell.serial(() => this.tend(cell)));
+    });
+  }
+
+  // --- what attempts ask for ---
+
+  get observe(): Observe {
+    return this.#ports.observe;
+  }
+
+  reached(point: CrashPoint): void {
+    this.#ports.reached(point);
+  }
+
+  now(): number {
+    return this.#ports.time.now();
+  }
+
+  after(ms: number, wake: () => void): () => void {
+    return this.#ports.after(ms, wake);
+  }
+
+  async confirmLease(attempt: Attempt): Promise<void> {
+    await this.#ports.leases.confirm(this.#cellOf(attempt), attempt, { mayGoOn: () => this.#mayGoOn(attempt) });
+  }
+
+  async recordStep(attempt: Attempt, name: string, result: Json): Promise<void> {
+    const said = attempt.takeDescription();
+    await this.#record(attempt, "goes on", (draft, operation) => {
+      draft.recordStep(describeFirst(draft, operation, attempt, said), name, result, attempt.attribution);
+    });
+  }
+
+  async describe(attempt: Attempt, description: string): Promise<void> {
+    await this.#record(attempt, "goes on", (draft, operation) =>
+      draft.describe(operation, description, attempt.attribution),
+    );
+  }
+
+  async change(attempt: Attempt, change: ResourceChange): Promise<void> {
+    await this.#record(attempt, "goes on", (draft) => draft.apply(change, attempt.attribution));
+  }
+
+  async readSteps(attempt: Attempt, steps: OpenOperation["steps"]): Promise<ReadonlyMap<string, Json>> {
+    const { store, writer } = this.#ports;
+    const seqs = steps.map(([, seq]) => seq);
+    const entries = await writer.persist("read", () => store.entries(attempt.key, { kind: "numbers", seqs }));
+    return resultsFrom(entries, steps);
+  }
+
+  async readParts(attempt: Attempt, ids: readonly string[]): Promise<ReadonlyMap<string, Json>> {
+    const found = await this.#ports.writer.persist("read", () => this.#ports.store.read(attempt.key, ids));
+    return new Map(Array.from(found?.parts ?? [], ([id, body]) => [id, JSON.parse(body) as Json]));
+  }
+
+  // --- what is due on a resource besides running ---
+
+  /** Ends what was cancelled or whose time is up. What runs here is told to stop and ends when it has. */
+  async #endOverdue(cell: Cell): Promise<void> {
+    const state = cell.snapshot?.state;
+    if (state === undefined) return;
+    const late = overdue(state, this.now());
+    for (const { id, cancel } of late) {
+      if (cancel !== null) cell.attempts.get(id)?.interrupt(new Interrupted("cancelled", cancel.reason));
+    }
+    const idle = late.filter(({ id }) => !cell.attempts.has(id));
+    if (idle.length === 0) return;
+    await this.#write(cell, null, (draft) => {
+      for (const { id } of idle) {
+        const open = draft.state.open.find((operation) => operation.id === id);
+        if (open === undefined) continue;
+        if (open.cancel === null) draft.settle(open, pastDeadline(open), becauseOf(open));
+        else draft.settle(open, { kind: "cancelled", reason: open.cancel.reason }, open.cancel.attribution);
+      }
+    });
+  }
+
+  /** The same for those that wait in parts, a page at a time. */
+  async #endOverdueQueued(cell: Cell): Promise<void> {
+    const now = this.now();
+    if (cell.held === undefined || !cell.snapshot || !isPast(cell.snapshot.state.queuedDeadlineAt, now)) return;
+    const { store, writer } = this.#ports;
+    const { seq } = cell.snapshot.record;
+    const late: string[] = [];
+    let rest: number | null = null;
+    for (let after: string | null = null; ; ) {
+      const range = { prefix: queuePrefix, after, limit: queuePage };
+      const page: readonly StoredPart[] = await writer.persist("read", () => store.parts(cell.key, range));
+      for (const { body } of page) {
+        const { id, deadlineAt } = JSON.parse(body) as OpenOperation;
+        if (isPast(deadlineAt, now)) late.push(id);
+        else if (deadlineAt !== null) rest = Math.min(rest ?? deadlineAt, deadlineAt);
+      }
+      after = page.at(-1)?.id ?? null;
+      if (page.length < queuePage) break;
+    }
+    // In bites, so that no commit is too large: the next one follows at once.
+    const bite = late.slice(0, queuePage);
+    const failed = pastDeadline({ lastError: null });
+    await this.#write(cell, null, (draft) => {
+      // What others have queued since it was read may have an earlier deadline: then it is looked at again.
+      const certain = bite.length === late.length && draft.base.seq === seq;
+      draft.settleQueued(bite, failed, certain ? rest : now);
+    });
+    if (bite.length < late.length) await this.#endOverdueQueued(cell);
+  }
+
+  async #pruneIfDue(cell: Cell): Promise<void> {
+    if (cell.held === undefined || !cell.snapshot || !isPast(cell.snapshot.state.pruneAt, this.now())) return;
+    const { store, writer, leases, retention, reached, observe } = this.#ports;
+    const { state, record } = cell.snapshot;
+    const entries: StoredEntry[] = [];
+    let complete = false;
+    // Behind what is kept for ever there may be what goes, so it does not stop at the first page.
+    for (let pages = 0; pages < prunePages && !complete; pages++) {
+      const range = { kind: "after", after: entries.at(-1)?.seq ?? 0, limit: pruneBatch } as const;
+      const page = await writer.persist("read", () => store.entries(cell.key, range));
+      entries.push(...page);
+      complete = page.length < pruneBatch;
+    }
+    const plan = pruning(entries, complete, retention, this.now());
+    const nothingLeft =
+      state.gone && state.open.length === 0 && state.queued === 0 && complete && plan.delete.length === entries.length;
+    reached("before prune");
+    if (!nothingLeft) {
+      await this.#write(cell, null, (draft) =>
+        draft.prune(plan.delete, draft.base.seq === record.seq ? plan.nextAt : this.now()),
+      );
+      observe({ kind: "pruned", key: cell.key, entries: plan.delete.length, removed: false });
+    } else if (await writer.persist("remove", () => store.remove(cell.key, { seq: record.seq, epoch: record.epoch }))) {
+      leases.drop(cell);
+      cell.snapshot = null;
+      observe({ kind: "pruned", key: cell.key, entries: entries.length, removed: true });
+    } else cell.snapshot = undefined;
+    reached("after prune");
+  }
+
+  /** Many runners in a row came and went without recording anything: what they ran may have taken them down. It has to wait. */
+  async #backOffIfPoisonous(cell: Cell): Promise<void> {
+    if (!cell.snapshot || cell.held === undefined || cell.attempts.size > 0) return;
+    const { record, state } = cell.snapshot;
+    const suspects = runnable(state, this.now());
+    if (record.epoch - state.heldEpoch < lostRunnersBeforeBackoff || suspects.length === 0) return;
+    await this.#write(cell, null, (draft) => {
+      for (const { id } of suspects) {
+        const open = draft.state.open.find((operation) => operation.id === id);
+        if (open === undefined) continue;
+        const until = this.now() + nextDelayMs(open.failures + 1, this.#ports.random);
+        const error = "several runners in a row ended without recording anything";
+        draft.retry(open, until, error, becauseOf(open));
+      }
+    });
+  }
+
+  // --- run ---
+
+  /** A place in the operation's lane is taken. */
+  #begin(cell: Cell, operation: OpenOperation, origin: Origin | undefined, data: Json): void {
+    const attempt = new Attempt(this, cell.key, operation);
+    cell.attempts.set(operation.id, attempt);
+    this.#ports.follow("run", cell, async () => {
+      try {
+        await this.#attempt(cell, attempt, origin, data);
+      } finally {
+        if (cell.attempts.get(operation.id) === attempt) cell.attempts.delete(operation.id);
+        this.#ports.freed(operation.lane);
+        if (cell.held !== undefined) this.#ports.follow("tend", cell, () => cell.serial(() => this.tend(cell)));
+      }
+    });
+  }
+
+  async #attempt(cell: Cell, attempt: Attempt, given: Origin | undefined, data: Json): Promise<void> {
+    const { operation, key } = attempt;
+    const { store, writer, kinds, reached, observe, graceMs, mayRecord } = this.#ports;
+    const kind = rulesOf(kinds, operation.kind) as OperationKind | undefined;
+    if (kind === undefined) return this.#leaveToOthers(attempt);
+    const read = () => store.entries(cell.key, { kind: "numbers", seqs: originSeqs(operation) });
+    const origin = given ?? originFrom(await writer.persist("read", read), operation);
+    // Between the claim and here the whole process may have stood still: then another one may have run it, and even ended it.
+    await this.confirmLease(attempt);
+    if (attempt.interrupted?.why === "lease-lost") return;
+    reached("before attempt");
+    const started = { key, operation: operation.id, operationKind: operation.kind, attempt: operation.attempts + 1 };
+    observe({ kind: "attempt started", ...started });
+    attempt.watchDeadline();
+    const returned = attempt.run(kind, origin, data);
+    const givenUp = attempt.abandoned(({ why }) => (why === "lease-lost" || !mayRecord() ? 0 : graceMs));
+    const end = await Promise.race([
+      returned,
+      givenUp.then((by) => ({ kind: "interrupted", by, givenUp: true }) as const),
+    ]);
+    attempt.end();
+    if ("givenUp" in end) observe({ kind: "abandoned", key, operation: operation.id, why: end.by.why });
+    await this.#concludeSurely(attempt, kind, end);
+  }
+
+  /** An end that cannot be recorded as it is would lead to the same end again and again: it is recorded as a failure instead. */
+  async #concludeSurely(attempt: Attempt, kind: OperationKind, end: AttemptEnd): Promise<void> {
+    try {
+      await this.#conclude(attempt, kind, end);
+    } catch (error) {
+      const { code = undefined } = error instanceof JournalError ? error : {};
+      if (code === undefined || !unrecordable.has(code)) throw error;
+      const failure = {
+        message: `the end of the attempt could not be recorded: ${messageOf(error)}`,
+        class: "unkeepable",
+      } as const;
+      await this.#settle(attempt, { kind: "failed", error: failure });
+    }
+  }
+
+  async #leaveToOthers(attempt: Attempt): Promise<void> {
+    const { key, operation } = attempt;
+    this.observe({ kind: "unknown kind", key, operation: operation.id, operationKind: operation.kind });
+    const reason = `this process does not know the kind "${operation.kind}"`;
+    await this.#record(attempt, "ends", (draft, open) =>
+      draft.postpone(open, this.now() + unknownKindMs, reason, null, becauseOf(open)),
+    );
+  }
+
+  async #conclude(attempt: Attempt, kind: OperationKind, end: AttemptEnd): Promise<void> {
+    switch (end.kind) {
+      case "returned":
+        return this.#settle(attempt, { kind: "succeeded", result: end.result });
+      case "asleep":
+        return this.#sleep(attempt, end.wait, end.until);
+      case "interrupted":
+        if (end.by.why === "deadline") return this.#settle(attempt, pastDeadline(attempt.operation));
+        if (end.by.why === "cancelled") return this.#settle(attempt, { kind: "cancelled", reason: end.by.message });
+        return;
+      case "threw":
+        return this.#judge(attempt, kind, end.error);
+    }
+  }
+
+  async #settle(attempt: Attempt, outcome: Outcome): Promise<void> {
+    this.reached("before operation is settled");
+    const said = attempt.takeDescription();
+    await this.#record(attempt, "ends", (draft, open) =>
+      draft.settle(describeFirst(draft, open, attempt, said), outcome, attempt.attribution),
+    );
+    this.reached("after operation is settled");
+  }
+
+  async #sleep(attempt: Attempt, name: string, until: number): Promise<void> {
+    this.reached("before wait is recorded");
+    const said = attempt.takeDescription();
+    await this.#record(attempt, "ends", (draft, open) => {
+      const wait = open.waits.some(([begun]) => begun === name) ? null : name;
+      draft.postpone(describeFirst(draft, open, attempt, said), until, `waits: ${name}`, wait, attempt.attribution);
+    });
+    this.observe({ kind: "waiting", key: attempt.key, operation: attempt.operation.id, until });
+    this.reached("after wait is recorded");
+  }
+
+  /** The class of the error is the decision. */
+  async #judge(attempt: Attempt, kind: OperationKind, error: unknown): Promise<void> {
+    if (error instanceof JournalError && error.code === "lease-lost") return;
+    const { key, attribution } = attempt;
+    // As it is now: a step that this attempt has recorded has ended the row of failures.
+    const operation =
+      this.#cellOf(attempt).snapshot?.state.open.find(({ id }) => id === attempt.operation.id) ?? attempt.operation;
+    const verdict = verdictOn(error, operation, kind, this.#ports.random);
+    if (verdict.kind === "fail") return this.#settle(attempt, { kind: "failed", error: verdict.error });
+    const until = Math.min(this.now() + verdict.afterMs, operation.deadlineAt ?? Number.MAX_SAFE_INTEGER);
+    this.reached("before retry is recorded");
+    const said = attempt.takeDescription();
+    await this.#record(attempt, "ends", (draft, open) => {
+      const described = describeFirst(draft, open, attempt, said);
+      if (verdict.kind === "retry") draft.retry(described, until, verdict.error, attribution);
+      else draft.postpone(described, until, verdict.reason, null, attribution);
+    });
+    if (verdict.kind === "wait") this.observe({ kind: "waiting", key, operation: operation.id, until });
+    else
+      this.observe({ kind: "retrying", key, operation: operation.id, attempt: operation.attempts + 1, until, error });
+    this.reached("after retry is recorded");
+  }
+
+  // --- record ---
+
+  /**
+   * Writes what an attempt has to say, in the cell's turn. J3: if the lease is not ours any more, nothing is written. J8: if the
+   * operation was cancelled meanwhile, that is what is written at the attempt's end, and nothing before.
+   */
+  async #record(
+    attempt: Attempt,
+    then: "goes on" | "ends",
+    write: (draft: Draft, operation: OpenOperation) => void,
+  ): Promise<void> {
+    const cell = this.#cellOf(attempt);
+    const record = (draft: Draft) => {
+      const open = draft.state.open.find(({ id }) => id === attempt.operation.id);
+      if (open === undefined) throw new JournalError("lease-lost", "the operation was ended by another engine");
+      if (open.cancel === null) return write(draft, open);
+      if (then === "ends") {
+        return draft.settle(open, { kind: "cancelled", reason: open.cancel.reason }, open.cancel.attribution);
+      }
+      const reason = new Interrupted("cancelled", open.cancel.reason);
+      attempt.interrupt(reason);
+      throw reason;
+    };
+    await cell.serial(() => this.#write(cell, then === "ends" ? attempt : null, record, () => this.#mayGoOn(attempt)));
+  }
+
+  /** A change by the runner. If an attempt ends with it, the lease goes with the same commit, unless there is more to do. */
+  async #write(
+    cell: Cell,
+    ending: Attempt | null,
+    write: (draft: Draft) => void,
+    mayGoOn = () => (this.#ports.mayRecord() ? undefined : new JournalError("stopped")),
+  ): Promise<void> {
+    const { writer, leases, settled, lookBy, follow } = this.#ports;
+    const known = cell.snapshot?.record.seq;
+    let othersWrote = false;
+    const written = await writer.change(
+      cell,
+      (newDraft, seen) => {
+        othersWrote ||= known !== undefined && seen.snapshot?.record.seq !== known;
+        if (cell.held === undefined || !leases.isOurs(cell, seen.snapshot?.record)) {
+          leases.lose(cell);
+          throw new JournalError("lease-lost");
+        }
+        const draft = newDraft();
+        write(draft);
+        draft.heldBy(cell.held.epoch);
+        const tenure = () => (this.#hasMore(cell, draft, ending) ? leases.hold(seen) : this.#free(draft, seen));
+        return { result: draft, draft, tenure };
+      },
+      { mayGoOn },
+    );
+    settled(written);
+    // The commit's answer was lost: what it led to has to be read.
+    if (cell.snapshot === undefined) await writer.refresh(cell, { mayGoOn });
+    const record = cell.snapshot?.record;
+    if (cell.held === undefined) return;
+    if (record !== undefined && leases.isOurs(cell, record)) {
+      cell.held.until = record.lease?.until ?? 0;
+      // This commit has put the due time, by which others called for attention, back to the end of the lease.
+      if (othersWrote) follow("tend", cell, () => cell.serial(() => this.tend(cell)));
+    } else if (record?.lease === null && record.epoch === cell.held.epoch) {
+      leases.drop(cell);
+      lookBy(record.dueAt);
+    } else {
+      // The commit counted, but while its answer was on the way another engine has taken over.
+      leases.lose(cell);
+    }
+  }
+
+  #hasMore(cell: Cell, draft: Draft, ending: Attempt | null): boolean {
+    // Without an attempt that ends, this is one change of several; who makes them gives the lease back when done.
+    if (ending === null) return true;
+    for (const attempt of cell.attempts.values()) if (attempt !== ending) return true;
+    const now = this.now();
+    return this.#ports.mayBegin() && (runnable(draft.state, now).length > 0 || overdue(draft.state, now).length > 0);
+  }
+
+  #free(draft: Draft, { now }: Seen): Tenure {
+    const dueAt = nextLook(draft.state);
+    return { lease: null, raisesEpoch: false, dueAt, wake: !this.#ports.mayBegin() && dueAt !== null && dueAt <= now };
+  }
+
+  #cellOf(attempt: Attempt): Cell {
+    const cell = this.#ports.cells.get(attempt.key);
+    if (cell?.attempts.get(attempt.operation.id) !== attempt) throw new JournalError("lease-lost");
+    return cell;
+  }
+
+  /** While the store does not answer, what has to be recorded is kept and tried again, unless nobody wants it any more. */
+  #mayGoOn(attempt: Attempt): JournalError | undefined {
+    if (!this.#ports.mayRecord()) return new JournalError("stopped");
+    const why = attempt.interrupted?.why;
+    return why === "lease-lost" || why === "stopping" ? new JournalError("lease-lost") : undefined;
+  }
+}
+
+/** A description that is not written yet goes along with what is. It is taken once, because a draft may be made more than once. */
+function describeFirst(draft: Draft, open: OpenOperation, attempt: Attempt, description: string | null): OpenOperation {
+  if (description === null) return open;
+  draft.describe(open, description, attempt.attribution);
+  return { ...open, description };
+}
+
+/** The journal's own errors that say so of a value: a store that does not answer, or a lease that is lost, is another matter. */
+const unrecordable: ReadonlySet<string> = new Set(["invalid-change", "not-serialisable", "too-large", "queue-full"]);
+
+function pastDeadline({ lastError }: Pick<OpenOperation, "lastError">): Outcome {
+  const message = `the deadline has passed${lastError === null ? "" : `; the last attempt failed with: ${lastError}`}`;
+  return { kind: "failed", error: { message, class: "deadline" } };
+}

@@ -1,0 +1,305 @@
+import type { Clock } from "../clock.js";
+import { nextDelayMs } from "../decisions/backoff.js";
+import { Draft, NeedsParts } from "../decisions/draft.js";
+import type { Kinds } from "../decisions/kind.js";
+import { queuePrefix, refillAt, roomInRecord, windowSize } from "../decisions/queue.js";
+import type { Retention } from "../decisions/retention.js";
+import { laneOf } from "../decisions/schedule.js";
+import { JournalError } from "../errors.js";
+import type { Observe } from "../observe.js";
+import { emptyState, readState } from "../state.js";
+import type { Change, Label, Lease, Store, StoredRecord } from "../store.js";
+import type { Cell, Snapshot } from "./cell.js";
+import type { StoreTime } from "./time.js";
+
+/** What is drafted from: the resource as it is, and the texts of the parts that were read. */
+export interface Seen {
+  readonly snapshot: Snapshot | null;
+  readonly leased: boolean;
+  readonly parts: ReadonlyMap<string, string | null>;
+  readonly now: number;
+}
+
+export interface Plan<Result> {
+  readonly result: Result;
+  /** Nothing is written if it is missing or empty. */
+  readonly draft?: Draft;
+  /** Asked just before the commit, about the state that the draft leads to. */
+  readonly tenure?: (draft: Draft, seen: Seen) => Tenure;
+}
+
+/** Who runs the resource from the commit on, and when someone must look at it. */
+export interface Tenure {
+  readonly lease: Lease | null | "keep";
+  readonly raisesEpoch: boolean;
+  readonly dueAt: number | null | "keep";
+  readonly wake: boolean;
+}
+
+export interface WriteOptions {
+  /** Parts that the decision wants to see. */
+  readonly parts?: readonly string[];
+  /** The resource most likely does not exist: decide on that first and read only if it turns out wrong. */
+  readonly likelyNew?: boolean;
+  /** When to give up, on the monotonic clock; `undefined`: never. */
+  readonly giveUpAt?: number | undefined;
+  /** Answers an error to give up with, while the store does not answer. */
+  readonly mayGoOn?: () => JournalError | undefined;
+  readonly beforeCommit?: () => void;
+}
+
+export interface WriterPorts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly time: StoreTime;
+  readonly kinds: Kinds;
+  readonly retention: Retention;
+  readonly maxOpen: number;
+  readonly random: () => number;
+  readonly token: () => string;
+  readonly observe: Observe;
+  /** Nothing is tried again any more. */
+  readonly isStopped: () => boolean;
+}
+
+const backoff = { firstMs: 20, factor: 2, longestMs: 1_000 };
+/** After so many conflicts in a row there is a pause before the next try. */
+const hurriedConflicts = 3;
+
+/** Carries out changes: read, draft, commit, and again if someone was faster. The only place that calls `store.commit`. */
+export class Writer {
+  readonly #ports: WriterPorts;
+  #failing = false;
+
+  constructor(ports: WriterPorts) {
+    this.#ports = ports;
+  }
+
+  /** Must be called within the cell's `serial`. */
+  async change<Result>(
+    cell: Cell,
+    plan: (draft: () => Draft, seen: Seen) => Plan<Result>,
+    options: WriteOptions = {},
+  ): Promise<Result> {
+    let wanted = options.parts ?? [];
+    let texts: ReadonlyMap<string, string | null> = new Map();
+    // What was read for this very change is fresh; what the cell remembers may be old if other processes write, too.
+    let fresh = false;
+    if (cell.snapshot === undefined && cell.held === undefined && options.likelyNew) {
+      cell.snapshot = null;
+      texts = new Map(wanted.map((id) => [id, null]));
+    } else if (cell.snapshot === undefined || wanted.length > 0) {
+      texts = await this.#read(cell, wanted, options);
+      fresh = true;
+    }
+    for (let conflicts = 0; ; ) {
+      const snapshot = cell.snapshot ?? null;
+      const now = this.#ports.time.now();
+      const seen: Seen = { snapshot, leased: cell.held !== undefined || isLeased(snapshot, now), parts: texts, now };
+      let planned: Plan<Result>;
+      try {
+        planned = plan(() => this.#draft(cell.key, seen), seen);
+        const { draft } = planned;
+        if (draft !== undefined && draft.state.queued > 0 && roomInRecord(draft.state.open) >= refillAt)
+          await this.#refill(draft, options);
+      } catch (error) {
+        // A decision on what was guessed or remembered counts only if it can be committed; a refusal has to be fresh.
+        if (error instanceof NeedsParts) wanted = [...wanted, ...error.ids];
+        else if (fresh) throw error;
+        texts = await this.#read(cell, wanted, options);
+        fresh = true;
+        continue;
+      }
+      const { draft, result } = planned;
+      if (draft === undefined || draft.isEmpty) {
+        if (fresh) return result;
+        texts = await this.#read(cell, wanted, options);
+        fresh = true;
+        continue;
+      }
+      const tenure = planned.tenure?.(draft, seen) ?? keep;
+      const epoch = epochAfter(seen, tenure);
+      if (snapshot === null || isLease(tenure.lease)) draft.heldBy(epoch);
+      const change = toChange(draft, snapshot, tenure, epoch);
+      options.beforeCommit?.();
+      const outcome = await this.#commit(change, options);
+      if (outcome !== "conflict") {
+        cell.snapshot = outcome.certain ? { record: recordAfter(change, snapshot), state: draft.state } : undefined;
+        return result;
+      }
+      this.#checkGiveUp(options, "contention");
+      if (++conflicts > hurriedConflicts) await this.#pause(conflicts - hurriedConflicts);
+      texts = await this.#read(cell, wanted, options);
+      fresh = true;
+    }
+  }
+
+  /** Reads the record anew into the cell, with parts if wanted. */
+  async refresh(cell: Cell, options: WriteOptions = {}): Promise<void> {
+    await this.#read(cell, [], options);
+  }
+
+  /** Calls the store until it answers, as long as the options allow. */
+  async persist<T>(doing: string, ask: () => Promise<T>, options: WriteOptions = {}): Promise<T> {
+    for (let failures = 1; ; failures++) {
+      if (this.#ports.isStopped()) throw new JournalError("stopped");
+      try {
+        const answer = await ask();
+        if (this.#failing) {
+          this.#failing = false;
+          this.#ports.observe({ kind: "store answered again", doing });
+        }
+        return answer;
+      } catch (error) {
+        if (!(error instanceof JournalError && error.code === "store-unavailable")) throw error;
+        if (!this.#failing) {
+          this.#failing = true;
+          this.#ports.observe({ kind: "store failed", doing, error });
+        }
+        const verdict = options.mayGoOn?.();
+        if (verdict !== undefined) throw verdict;
+        this.#checkGiveUp(options, "store-unavailable", error);
+        await this.#pause(failures, options.giveUpAt);
+      }
+    }
+  }
+
+  async #read(
+    cell: Cell,
+    parts: readonly string[],
+    options: WriteOptions,
+  ): Promise<ReadonlyMap<string, string | null>> {
+    const found = await this.persist("read", () => this.#ports.store.read(cell.key, parts), options);
+    cell.snapshot =
+      found === undefined ? null : { record: found.record, state: readState(cell.key, found.record.state) };
+    return new Map(parts.map((id) => [id, found?.parts.get(id) ?? null]));
+  }
+
+  async #refill(draft: Draft, options: WriteOptions): Promise<void> {
+    // Those that this very draft takes away do not count.
+    const range = { prefix: queuePrefix, after: null, limit: windowSize + draft.deleteParts.size };
+    draft.refill(await this.persist("read", () => this.#ports.store.parts(draft.base.key, range), options));
+  }
+
+  #draft(key: string, { snapshot, leased, now, parts }: Seen): Draft {
+    const { kinds, retention, maxOpen, token } = this.#ports;
+    const state = snapshot?.state ?? emptyState;
+    return new Draft({
+      key,
+      seq: snapshot?.record.seq ?? 0,
+      state,
+      parts,
+      leased,
+      now,
+      token: token(),
+      kinds,
+      retention,
+      maxOpen,
+    });
+  }
+
+  /**
+   * Commits, surely: if the answer was lost, the same change is tried again, and a conflict then means either that it had been
+   * committed (the entry carries its token) or that someone else was faster.
+   */
+  async #commit(change: Change, options: WriteOptions): Promise<"conflict" | { readonly certain: boolean }> {
+    let answersLost = 0;
+    let askedAt = 0;
+    const outcome = await this.persist(
+      "commit",
+      async () => {
+        try {
+          askedAt = this.#ports.time.asks();
+          return await this.#ports.store.commit(change);
+        } catch (error) {
+          answersLost++;
+          throw error;
+        }
+      },
+      options,
+    );
+    if (outcome.kind === "committed") {
+      this.#ports.time.learn(outcome.at, askedAt);
+      return { certain: true };
+    }
+    if (answersLost === 0) return "conflict";
+    const first = (change.expected?.seq ?? 0) + 1;
+    const ask = () => this.#ports.store.entries(change.key, { kind: "numbers", seqs: [first] });
+    const [entry] = await this.persist("read", ask, options);
+    return entry?.token === change.token ? { certain: false } : "conflict";
+  }
+
+  #checkGiveUp({ giveUpAt }: WriteOptions, code: "contention" | "store-unavailable", cause?: unknown): void {
+    if (giveUpAt === undefined || this.#ports.clock.monotonicMs() < giveUpAt) return;
+    if (cause instanceof JournalError) throw cause;
+    throw new JournalError(code);
+  }
+
+  /** Not beyond the time to give up: the last try then tells what is wrong. */
+  #pause(failures: number, giveUpAt = Number.POSITIVE_INFINITY): Promise<void> {
+    const left = Math.max(0, giveUpAt - this.#ports.clock.monotonicMs());
+    const ms = Math.min(left, nextDelayMs(failures, this.#ports.random, backoff));
+    return new Promise((resolve) => void this.#ports.clock.after(ms, resolve));
+  }
+}
+
+const keep: Tenure = { lease: "keep", raisesEpoch: false, dueAt: "keep", wake: false };
+
+export function isLeased(snapshot: Snapshot | null, now: number): boolean {
+  const lease = snapshot?.record.lease ?? null;
+  return lease !== null && lease.until > now;
+}
+
+/**
+ * A new record begins at the time, so that a key which was removed and is used again never comes back to an epoch of its former life:
+ * a writer left over from there would not be refused.
+ */
+function epochAfter({ snapshot, now }: Seen, tenure: Tenure): number {
+  return (snapshot?.record.epoch ?? now) + (tenure.raisesEpoch ? 1 : 0);
+}
+
+function isLease(lease: Tenure["lease"]): lease is Lease {
+  return lease !== null && lease !== "keep";
+}
+
+function toChange(draft: Draft, snapshot: Snapshot | null, tenure: Tenure, epoch: number): Change {
+  const before = snapshot?.state.labels ?? {};
+  const after = draft.state.labels;
+  return {
+    key: draft.base.key,
+    expected: snapshot === null ? null : { seq: snapshot.record.seq, epoch: snapshot.record.epoch },
+    token: draft.base.token,
+    state: JSON.stringify(draft.state),
+    lane: laneOf(draft.state),
+    epoch,
+    lease: tenure.lease,
+    dueAt: tenure.dueAt,
+    entries: draft.entries,
+    putParts: draft.putParts.size === 0 ? [] : Array.from(draft.putParts, ([id, body]) => ({ id, body })),
+    deleteParts: draft.deleteParts.size === 0 ? [] : [...draft.deleteParts],
+    addLabels: before === after ? [] : labelsNotIn(after, before),
+    removeLabels: before === after ? [] : labelsNotIn(before, after),
+    deleteEntries: draft.deleteEntries,
+    wake: tenure.wake,
+  };
+}
+
+function labelsNotIn(labels: Readonly<Record<string, string>>, others: Readonly<Record<string, string>>): Label[] {
+  const missing = Object.entries(labels).filter(
+    ([name, value]) => !(Object.hasOwn(others, name) && others[name] === value),
+  );
+  return missing.map(([name, value]) => ({ name, value }));
+}
+
+function recordAfter(change: Change, snapshot: Snapshot | null): StoredRecord {
+  const before = snapshot?.record;
+  return {
+    key: change.key,
+    seq: (before?.seq ?? 0) + change.entries.length,
+    epoch: change.epoch,
+    state: change.state,
+    lane: change.lane,
+    dueAt: change.dueAt === "keep" ? (before?.dueAt ?? null) : change.dueAt,
+    lease: change.lease === "keep" ? (before?.lease ?? null) : change.lease,
+  };
+}

@@ -1,0 +1,31 @@
+export { type Clock, systemClock } from "./clock.js";
+export { type Backoff, defaultBackoff } from "./decisions/backoff.js";
+export type { KindRules } from "./decisions/kind.js";
+export { defaultRetention, type Retention } from "./decisions/retention.js";
+export type { Operation, OperationKind, Step, StepOptions } from "./engine/attempt.js";
+export type { OperationKinds } from "./engine/runner.js";
+export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";
+export {
+  type Journal,
+  type JournalOptions,
+  openJournal,
+  type Transacted,
+  type TransactOptions,
+} from "./journal.js";
+export type { Json } from "./json.js";
+export { limits } from "./limits.js";
+export { type CrashPoint, crashPoints, type JournalEvent, type Observe } from "./observe.js";
+export type {
+  Actor,
+  Attribution,
+  CancelRequest,
+  Failure,
+  FinishedOperation,
+  Mode,
+  NewOperation,
+  OpenOperation,
+  Outcome,
+} from "./operation.js";
+export type { EntryPage, OperationStatus, Page, Part, PartPage, ResourceQuery } from "./reader.js";
+export type { Cancellation, Decide, Decision, Entry, Resource, ResourceChange } from "./resource.js";
+export { type Label, type Store, setAsideLabel } from "./store.js";

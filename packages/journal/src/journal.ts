@@ -1,0 +1,435 @@
+import { randomUUID } from "node:crypto";
+import { type Clock, systemClock } from "./clock.js";
+import { type Draft, viewOf } from "./decisions/draft.js";
+import { defaultRetention, type Retention } from "./decisions/retention.js";
+import { type Cell, Cells } from "./engine/cell.js";
+import { Engine } from "./engine/engine.js";
+import type { OperationKinds } from "./engine/runner.js";
+import { StoreTime } from "./engine/time.js";
+import { type Ended, Waiters } from "./engine/waiters.js";
+import { Writer } from "./engine/writer.js";
+import { JournalError } from "./errors.js";
+import { checkKey } from "./names.js";
+import type { CrashPoint, Observe } from "./observe.js";
+import type { Attribution, OpenOperation, Outcome } from "./operation.js";
+import {
+  type EntryPage,
+  type OperationStatus,
+  type Page,
+  type Part,
+  type PartPage,
+  Reader,
+  type ResourceQuery,
+} from "./reader.js";
+import type { Decide, Entry, Resource } from "./resource.js";
+import type { Store } from "./store.js";
+
+export interface JournalOptions {
+  readonly store: Store;
+  readonly kinds: OperationKinds;
+  /** Operations that run at the same time in this process. Default 256. */
+  readonly concurrency?: number;
+  /** Of them, how many of one lane, so that a service that hangs leaves room for the others. Default a quarter. */
+  readonly laneConcurrency?: number;
+  /** Open operations of one resource. Default 10,000. */
+  readonly maxOpen?: number;
+  /** How long entries are kept after the end of their operation. */
+  readonly retention?: Partial<Retention>;
+  /** How long a transaction is tried before the caller gets an error. Default 10 seconds. */
+  readonly timeoutMs?: number;
+  /** How long a lease lasts without being renewed. Default: as the store advises. */
+  readonly leaseMs?: number;
+  /** How long an operation that was told to stop may take to do so. Default 10 seconds. */
+  readonly graceMs?: number;
+  readonly observe?: Observe;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  /** Chance for ids: 1 to 32 lower-case letters and digits that do not come twice. */
+  readonly token?: () => string;
+  /** Where the crash suite kills. */
+  readonly reached?: (point: CrashPoint) => void;
+}
+
+export interface TransactOptions {
+  /** Who asks, why, and under which request. */
+  readonly by: Attribution;
+  /** Parts that the decision wants to see. */
+  readonly parts?: readonly string[];
+  /** The resource most likely does not exist yet: saves reading it first. */
+  readonly likelyNew?: boolean;
+  readonly timeoutMs?: number;
+}
+
+export interface Transacted<Result> {
+  readonly result: Result;
+  /** The operations that were accepted, in the order in which they were asked for. */
+  readonly accepted: readonly OpenOperation[];
+}
+
+/** Durable operations per resource: what was accepted is kept, goes on after a crash, and is told. */
+export interface Journal {
+  /**
+   * The one way to change a resource: `decide` looks at it and says what to change; all of that is one commit. It is called again if
+   * the resource changed meanwhile. When this resolves, the change is durable (J1).
+   */
+  transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>>;
+  /** A resource as it is now, with those of the wanted parts that exist. */
+  read(key: string, parts?: readonly string[]): Promise<Resource | undefined>;
+  /** Entries of a resource: after a number in their order, or before one, newest first. */
+  entries(key: string, range?: EntryPage): Promise<readonly Entry[]>;
+  /** Parts of a resource by a prefix of their ids, in the order of ids. */
+  parts(key: string, prefix: string, page?: PartPage): Promise<Page<Part>>;
+  /** Resources by label or by a prefix of their keys, in the order of keys. One that cannot be read is left out and reported. */
+  find(query?: ResourceQuery): Promise<Page<Resource>>;
+  /** What became of an operation, as long as its entries are kept. */
+  operation(key: string, id: string): Promise<OperationStatus | undefined>;
+  /** Asks for an operation's end. Answers false if it has ended already. */
+  cancel(key: string, id: string, reason: string, by: Attribution): Promise<boolean>;
+  /** Waits for an operation to end, for so long; undefined if it has not. */
+  ended(
+    key: string,
+    id: string,
+    options: { readonly withinMs: number; readonly signal?: AbortSignal },
+  ): Promise<Outcome | undefined>;
+  /** Puts a resource that was set aside back to work, once someone has mended it. */
+  restore(key: string): Promise<void>;
+  /** The store's clock. */
+  now(): number;
+  /** Operations that run in this process. */
+  readonly running: number;
+  /** Begins to run operations. */
+  start(): Promise<void>;
+  /** Runs nothing new, lets what runs end for so long (default 10 seconds), hands the rest to others, closes the store. */
+  stop(options?: { readonly drainMs?: number }): Promise<void>;
+  /** Drops everything as a killed process would, and closes the store. */
+  kill(): Promise<void>;
+}
+
+/** Opens the store and answers the journal on it. It accepts and tells at once; it runs operations after `start`. */
+export async function openJournal(options: JournalOptions): Promise<Journal> {
+  const { store } = options;
+  await store.open();
+  const journal = new StoreJournal(options);
+  await journal.learnTime();
+  return journal;
+}
+
+const defaults = { concurrency: 256, maxOpen: 10_000, timeoutMs: 10_000, graceMs: 10_000, drainMs: 10_000 };
+
+class StoreJournal implements Journal {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #time: StoreTime;
+  readonly #cells = new Cells();
+  readonly #waiters = new Waiters();
+  readonly #writer: Writer;
+  readonly #engine: Engine;
+  readonly #reader: Reader;
+  readonly #observe: Observe;
+  readonly #reached: (point: CrashPoint) => void;
+  readonly #timeoutMs: number;
+  readonly #graceMs: number;
+  #stopped = false;
+  #stopping: Promise<void> | undefined;
+
+  constructor(options: JournalOptions) {
+    const { store, kinds, random = Math.random, token = randomToken, clock = systemClock } = options;
+    const retention = { ...defaultRetention, ...options.retention };
+    const concurrency = options.concurrency ?? defaults.concurrency;
+    this.#store = store;
+    this.#clock = clock;
+    this.#time = new StoreTime(clock);
+    this.#observe = carefully(options.observe);
+    this.#reached = options.reached ?? (() => undefined);
+    this.#timeoutMs = options.timeoutMs ?? defaults.timeoutMs;
+    this.#graceMs = options.graceMs ?? defaults.graceMs;
+    this.#reader = new Reader(store, () => this.now(), this.#observe);
+    const common = { store, clock, time: this.#time, kinds, retention, random, token, observe: this.#observe };
+    this.#writer = new Writer({
+      ...common,
+      maxOpen: options.maxOpen ?? defaults.maxOpen,
+      isStopped: () => this.#engine.isStopped,
+    });
+    const settled = (draft: Draft) => this.#tell(draft);
+    this.#engine = new Engine(
+      { ...common, writer: this.#writer, cells: this.#cells, reached: this.#reached, settled },
+      {
+        concurrency,
+        laneConcurrency: options.laneConcurrency ?? Math.max(1, Math.ceil(concurrency / 4)),
+        graceMs: this.#graceMs,
+        leaseMs: options.leaseMs ?? store.pace.leaseMs,
+      },
+    );
+  }
+
+  async learnTime(): Promise<void> {
+    const askedAt = this.#time.asks();
+    this.#time.learn(await this.#store.now(), askedAt);
+  }
+
+  get running(): number {
+    return this.#engine.running;
+  }
+
+  now(): number {
+    return this.#time.now();
+  }
+
+  async transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>> {
+    checkKey(key);
+    this.#checkRunning();
+    const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
+    const giveUpAt = this.#clock.monotonicMs() + timeoutMs;
+    const cell = this.#cells.enter(key);
+    const work = cell.serial(() => this.#transactNow(cell, decide, options, giveUpAt));
+    // The cell stays in use until the work is over, also if its caller has stopped waiting for it.
+    const leave = () => this.#cells.leave(cell);
+    work.then(leave, leave);
+    return this.#within(work, timeoutMs);
+  }
+
+  async #transactNow<Result>(
+    cell: Cell,
+    decide: Decide<Result>,
+    options: TransactOptions,
+    giveUpAt: number,
+  ): Promise<Transacted<Result>> {
+    let lane: string | null = null;
+    let written: Draft | undefined;
+    const freePlace = () => {
+      if (lane !== null) this.#engine.giveUpPlace(lane);
+      lane = null;
+    };
+    let transacted: Transacted<Result>;
+    try {
+      transacted = await this.#writer.change(
+        cell,
+        (newDraft, seen) => {
+          freePlace();
+          written = undefined;
+          const { snapshot } = seen;
+          const view =
+            snapshot === null
+              ? undefined
+              : viewOf(cell.key, snapshot.record.seq, snapshot.state, seen.parts, seen.leased);
+          const decision = decide(view, seen.now);
+          if (isPromise(decision))
+            throw new JournalError("invalid-change", "a decision is pure: its function must not be async");
+          if (decision.change === undefined && decision.cancel === undefined)
+            return { result: { result: decision.result, accepted: [] } };
+          const draft = newDraft();
+          // Ended first, so that what is accepted comes after the end of what it replaces.
+          for (const { operation, reason } of decision.cancel ?? []) draft.cancel(operation, reason, options.by);
+          if (decision.change !== undefined) draft.apply(decision.change, options.by);
+          written = draft;
+          const tenure = () => {
+            const taken = this.#engine.tenureAfterDecision(cell, draft, seen);
+            lane = taken.lane;
+            return taken.tenure;
+          };
+          return { result: { result: decision.result, accepted: draft.accepted }, draft, tenure };
+        },
+        {
+          parts: options.parts ?? [],
+          likelyNew: options.likelyNew ?? false,
+          giveUpAt,
+          beforeCommit: () => this.#pointOf(written, "before"),
+        },
+      );
+    } catch (error) {
+      freePlace();
+      if (error instanceof JournalError && error.code === "store-unavailable") this.#engine.lookAfterDoubt(cell);
+      throw error;
+    }
+    if (written === undefined || written.isEmpty) return transacted;
+    this.#pointOf(written, "after");
+    this.#tell(written);
+    const place = lane;
+    lane = null;
+    await this.#engine.afterDecision(cell, written, options.by, place);
+    return transacted;
+  }
+
+  read(key: string, parts: readonly string[] = []): Promise<Resource | undefined> {
+    return this.#reader.read(key, parts);
+  }
+
+  entries(key: string, range: EntryPage = {}): Promise<readonly Entry[]> {
+    return this.#reader.entries(key, range);
+  }
+
+  parts(key: string, prefix: string, page: PartPage = {}): Promise<Page<Part>> {
+    return this.#reader.parts(key, prefix, page);
+  }
+
+  find(query: ResourceQuery = {}): Promise<Page<Resource>> {
+    return this.#reader.find(query);
+  }
+
+  operation(key: string, id: string): Promise<OperationStatus | undefined> {
+    return this.#reader.operation(key, id);
+  }
+
+  async cancel(key: string, id: string, reason: string, by: Attribution): Promise<boolean> {
+    checkKey(key);
+    const status = await this.operation(key, id);
+    if (status?.status !== "open") return false;
+    try {
+      const asked: Decide<boolean> = (resource) =>
+        resource === undefined ? { result: false } : { result: true, cancel: [{ operation: id, reason }] };
+      return (await this.transact(key, asked, { by })).result;
+    } catch (error) {
+      // It has ended between the look and the change.
+      if (error instanceof JournalError && error.code === "invalid-change") return false;
+      throw error;
+    }
+  }
+
+  async ended(
+    key: string,
+    id: string,
+    { withinMs, signal }: { readonly withinMs: number; readonly signal?: AbortSignal },
+  ): Promise<Outcome | undefined> {
+    checkKey(key);
+    const giveUpAt = this.#clock.monotonicMs() + withinMs;
+    let heard: Ended | undefined;
+    let wake = (): void => undefined;
+    const callOff = this.#waiters.wait(id, (ended) => {
+      heard = ended;
+      wake();
+    });
+    const onAbort = () => wake();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      // Heard at once if it ends in this process; looked up now and then in case it ends in another one.
+      for (let pauseMs = 50; ; pauseMs = Math.min(pauseMs * 2, 1_000)) {
+        const status = heard === undefined ? await this.operation(key, id) : undefined;
+        const outcome = heard?.outcome ?? status?.outcome ?? undefined;
+        if (outcome !== undefined) return outcome;
+        const leftMs = giveUpAt - this.#clock.monotonicMs();
+        if (leftMs <= 0 || signal?.aborted || (heard === undefined && status === undefined)) return undefined;
+        await new Promise<void>((resolve) => {
+          const callOffTimer = this.#clock.after(Math.min(pauseMs, leftMs), resolve);
+          wake = () => {
+            callOffTimer();
+            resolve();
+          };
+          if (heard !== undefined) wake();
+        });
+      }
+    } finally {
+      callOff();
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  async restore(key: string): Promise<void> {
+    checkKey(key);
+    await this.#store.restore(key);
+    this.#engine.look();
+  }
+
+  start(): Promise<void> {
+    this.#checkRunning();
+    return this.#engine.start();
+  }
+
+  /** Asked for twice, it stops once: the second one waits for the first. */
+  stop(options: { readonly drainMs?: number } = {}): Promise<void> {
+    this.#stopping ??= this.#stopNow(options);
+    return this.#stopping;
+  }
+
+  async #stopNow(options: { readonly drainMs?: number }): Promise<void> {
+    if (this.#stopped) return;
+    await this.#engine.drain(options.drainMs ?? defaults.drainMs);
+    this.#stopped = true;
+    await this.#closeStore();
+  }
+
+  async kill(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.#engine.abandon();
+    await this.#closeStore();
+  }
+
+  /** A store that does not answer must not keep the process from ending. */
+  #closeStore(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const callOff = this.#clock.after(this.#graceMs, resolve);
+      this.#store.close().then(resolve, reject).finally(callOff);
+    });
+  }
+
+  #checkRunning(): void {
+    if (this.#stopped) throw new JournalError("stopped");
+  }
+
+  #pointOf(draft: Draft | undefined, when: "before" | "after"): void {
+    if (draft === undefined) return;
+    if (draft.accepted.length > 0)
+      this.#reached(when === "before" ? "before accept is committed" : "after accept is committed");
+    else if (draft.entries[0]?.kind === "cancel requested")
+      this.#reached(when === "before" ? "before cancel is committed" : "after cancel is committed");
+  }
+
+  /** What a commit has brought about, told to those who wait and those who watch. */
+  #tell(draft: Draft): void {
+    const { key } = draft.base;
+    for (const { id, kind, lane } of draft.accepted)
+      this.#observe({ kind: "accepted", key, operation: id, operationKind: kind, lane });
+    for (const { kind, operation } of draft.entries) {
+      if (kind === "cancel requested" && operation !== null)
+        this.#observe({ kind: "cancel requested", key, operation });
+    }
+    for (const ended of draft.finished) {
+      const { id, kind, acceptedAt, endedAt, outcome } = ended.operation;
+      this.#observe({
+        kind: "settled",
+        key,
+        operation: id,
+        operationKind: kind,
+        outcome,
+        tookMs: endedAt - acceptedAt,
+      });
+      this.#waiters.tell(ended);
+    }
+  }
+
+  /** The caller's deadline, whatever the store does. */
+  #within<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const late = () =>
+        reject(
+          new JournalError(
+            "store-unavailable",
+            `the store did not answer within ${timeoutMs} ms; what was asked may still come to be, and may be repeated`,
+          ),
+        );
+      // A little more than the time for which it is tried: the error of the last try says more than this one.
+      const callOff = this.#clock.after(timeoutMs + 100, late);
+      work.then(resolve, reject).finally(callOff);
+    });
+  }
+}
+
+function isPromise(value: unknown): boolean {
+  return typeof (value as { then?: unknown } | undefined)?.then === "function";
+}
+
+/** Whoever watches cannot harm what is watched. */
+function carefully(observe: Observe | undefined): Observe {
+  if (observe === undefined) return () => undefined;
+  return (event) => {
+    try {
+      observe(event);
+    } catch {
+      // There is nobody else to tell.
+    }
+  };
+}
+
+function randomToken(): string {
+  return randomUUID().replaceAll("-", "").slice(0, 20);
+}

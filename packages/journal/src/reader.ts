@@ -1,0 +1,168 @@
+import { viewOf } from "./decisions/draft.js";
+import { queuePartId, queuePrefix } from "./decisions/queue.js";
+import { isLeased } from "./engine/writer.js";
+import { JournalError } from "./errors.js";
+import type { Json } from "./json.js";
+import { checkKey } from "./names.js";
+import type { Observe } from "./observe.js";
+import { type Actor, acceptedSeq, type OpenOperation, type Outcome } from "./operation.js";
+import type { Entry, Resource } from "./resource.js";
+import { readState } from "./state.js";
+import type { Label, Store, StoredEntry, StoredRecord } from "./store.js";
+
+export interface EntryPage {
+  /** Entries after this number, in their order. */
+  readonly after?: number;
+  /** Entries before this number, newest first. */
+  readonly before?: number;
+  readonly limit?: number;
+}
+
+export interface PartPage {
+  readonly after?: string;
+  readonly limit?: number;
+}
+
+export interface ResourceQuery {
+  readonly label?: Label;
+  readonly prefix?: string;
+  readonly after?: string;
+  readonly limit?: number;
+}
+
+export interface Part {
+  readonly id: string;
+  readonly value: Json;
+}
+
+export interface OperationStatus {
+  readonly id: string;
+  readonly kind: string;
+  readonly part: string | null;
+  readonly status: "open" | Outcome["kind"];
+  readonly open: OpenOperation | null;
+  readonly outcome: Outcome | null;
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** Where the next page begins; `null`: this was the last one. */
+  readonly next: string | null;
+}
+
+const largestPage = 1_000;
+
+/** The reading side of the journal. Nothing here changes anything. */
+export class Reader {
+  readonly #store: Store;
+  readonly #now: () => number;
+  readonly #observe: Observe;
+
+  constructor(store: Store, now: () => number, observe: Observe) {
+    this.#store = store;
+    this.#now = now;
+    this.#observe = observe;
+  }
+
+  async read(key: string, parts: readonly string[]): Promise<Resource | undefined> {
+    checkKey(key);
+    const found = await this.#store.read(key, parts);
+    return found === undefined ? undefined : this.#view(found.record, found.parts);
+  }
+
+  async entries(key: string, range: EntryPage): Promise<readonly Entry[]> {
+    checkKey(key);
+    const limit = pageSize(range.limit);
+    const entries =
+      range.before === undefined
+        ? await this.#store.entries(key, { kind: "after", after: range.after ?? 0, limit })
+        : await this.#store.entries(key, { kind: "before", before: range.before, limit });
+    return entries.map(toEntry);
+  }
+
+  async parts(key: string, prefix: string, page: PartPage): Promise<Page<Part>> {
+    checkKey(key);
+    const limit = pageSize(page.limit);
+    const found = await this.#store.parts(key, { prefix, after: page.after ?? null, limit });
+    const items = found
+      .filter(({ id }) => !id.startsWith(queuePrefix))
+      .map(({ id, body }) => ({ id, value: JSON.parse(body) as Json }));
+    return { items, next: found.length < limit ? null : (found.at(-1)?.id ?? null) };
+  }
+
+  async find(query: ResourceQuery): Promise<Page<Resource>> {
+    const limit = pageSize(query.limit);
+    const { label, prefix, after = null } = query;
+    const found = await this.#store.find({
+      ...(label && { label }),
+      ...(prefix !== undefined && { prefix }),
+      after,
+      limit,
+    });
+    const items: Resource[] = [];
+    for (const record of found) {
+      try {
+        items.push(this.#view(record, new Map()));
+      } catch (error) {
+        if (!(error instanceof JournalError && error.code === "unreadable")) throw error;
+        this.#observe({ kind: "set aside", key: record.key, error });
+      }
+    }
+    return { items, next: found.length < limit ? null : (found.at(-1)?.key ?? null) };
+  }
+
+  async operation(key: string, id: string): Promise<OperationStatus | undefined> {
+    checkKey(key);
+    const accepted = acceptedSeq(id);
+    const queuePart = queuePartId(id);
+    if (accepted === undefined || queuePart === undefined) return undefined;
+    const found = await this.#store.read(key, [queuePart]);
+    if (found === undefined) return undefined;
+    const { open, last } = readState(key, found.record.state);
+    const waiting = found.parts.get(queuePart);
+    const operation =
+      open.find((candidate) => candidate.id === id) ??
+      (waiting === undefined ? undefined : (JSON.parse(waiting) as OpenOperation));
+    if (operation?.id === id)
+      return { id, kind: operation.kind, part: operation.part, status: "open", open: operation, outcome: null };
+    // Looked at first: an id that never was must not lead through the whole journal.
+    const [words] = await this.#store.entries(key, { kind: "numbers", seqs: [accepted] });
+    if (words?.operation !== id) return undefined;
+    const settled =
+      last?.id === id
+        ? (await this.#store.entries(key, { kind: "numbers", seqs: [last.seq] }))[0]
+        : await this.#findSettled(key, accepted, id);
+    if (settled === undefined) return undefined;
+    const { kind, part } = toEntry(words).payload as { kind: string; part: string | null };
+    const outcome = toEntry(settled).payload as unknown as Outcome;
+    return { id, kind, part, status: outcome.kind, open: null, outcome };
+  }
+
+  #view(record: StoredRecord, parts: ReadonlyMap<string, string>): Resource {
+    const state = readState(record.key, record.state);
+    return viewOf(record.key, record.seq, state, parts, isLeased({ record, state }, this.#now()));
+  }
+
+  async #findSettled(key: string, after: number, id: string): Promise<StoredEntry | undefined> {
+    for (let from = after; ; ) {
+      const entries = await this.#store.entries(key, { kind: "after", after: from, limit: largestPage });
+      const settled = entries.find((entry) => entry.kind === "settled" && entry.operation === id);
+      if (settled !== undefined || entries.length < largestPage) return settled;
+      from = entries.at(-1)?.seq ?? from;
+    }
+  }
+}
+
+function toEntry({ seq, at, kind, operation, body }: StoredEntry): Entry {
+  const { actor, cause, requestId, payload } = JSON.parse(body) as {
+    actor: Actor;
+    cause?: number | string;
+    requestId?: string;
+    payload: Json;
+  };
+  return { seq, at, kind, operation, actor, cause: cause ?? null, requestId: requestId ?? null, payload };
+}
+
+function pageSize(limit = 100): number {
+  return Math.max(1, Math.min(Math.floor(limit), largestPage));
+}

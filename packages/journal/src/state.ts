@@ -1,0 +1,78 @@
+import { JournalError } from "./errors.js";
+import type { Json } from "./json.js";
+import type { FinishedOperation, OpenOperation } from "./operation.js";
+
+/** What a record's text says: the fold of its entries, as far as anyone must know it without reading them. */
+export interface ResourceState {
+  readonly version: 1;
+  /** The user's own fold. Small: large things belong into parts. */
+  readonly data: Json;
+  readonly labels: Readonly<Record<string, string>>;
+  /** The first open operations in their order; the rest waits in parts (see queue.ts), so that no commit grows with the queue. */
+  readonly open: readonly OpenOperation[];
+  /** How many more wait there. */
+  readonly queued: number;
+  /** The earliest deadline among them, or one that was. */
+  readonly queuedDeadlineAt: number | null;
+  readonly last: FinishedOperation | null;
+  /** Nothing is left of the resource but its history. It goes with that. */
+  readonly gone: boolean;
+  /** When retention must look at it. */
+  readonly pruneAt: number | null;
+  /** The epoch of the runner that last recorded something: tells how many runners since then recorded nothing. */
+  readonly heldEpoch: number;
+}
+
+export const emptyState: ResourceState = {
+  version: 1,
+  data: null,
+  labels: {},
+  open: [],
+  queued: 0,
+  queuedDeadlineAt: null,
+  last: null,
+  gone: false,
+  pruneAt: null,
+  heldEpoch: 0,
+};
+
+export function readState(key: string, text: string): ResourceState {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new JournalError("unreadable", `the stored state of ${JSON.stringify(key)} is not JSON`, { cause });
+  }
+  if (!looksLikeState(value)) {
+    throw new JournalError(
+      "unreadable",
+      `the stored state of ${JSON.stringify(key)} is not one that this Osbert can read`,
+    );
+  }
+  return value;
+}
+
+/** A shallow look: enough to set damaged rows aside, cheap enough for every read. */
+function looksLikeState(value: unknown): value is ResourceState {
+  if (typeof value !== "object" || value === null) return false;
+  const state = value as Partial<Record<keyof ResourceState, unknown>>;
+  return (
+    state.version === 1 &&
+    Array.isArray(state.open) &&
+    state.open.every(looksLikeOperation) &&
+    typeof state.queued === "number" &&
+    typeof state.labels === "object" &&
+    state.labels !== null &&
+    typeof state.heldEpoch === "number"
+  );
+}
+
+function looksLikeOperation(value: unknown): boolean {
+  const operation = value as Partial<Record<keyof OpenOperation, unknown>> | null;
+  return (
+    typeof operation?.id === "string" &&
+    typeof operation.kind === "string" &&
+    Array.isArray(operation.steps) &&
+    Array.isArray(operation.waits)
+  );
+}

@@ -1,0 +1,224 @@
+/**
+ * The port that every store implements, and all that the journal asks of one.
+ *
+ * A store keeps, for each resource, one record with its parts, entries and labels beside it. It never looks into the texts
+ * it is given. Everything about operations, steps and retries is decided above this port; here there is only one atomic
+ * change (`commit`), one way to become the runner (`claim`), and reading.
+ *
+ * The suite in `@osbert/journal/conformance` is the specification: a store that passes it keeps the promises J1 to J12.
+ */
+export interface Store {
+  /** For logs and errors: "sqlite", "postgres"… */
+  readonly name: string;
+
+  /** How long a lease should last here by default, and how often to look for work of others. */
+  readonly pace: Pace;
+
+  /** Connects, checks the schema (or migrates it, as the store was told). Called once before anything else. */
+  open(): Promise<void>;
+
+  /** Waits for what is under way and lets go of everything. Nothing may be called afterwards. */
+  close(): Promise<void>;
+
+  /** The store's clock in milliseconds since 1970. All due times and leases are on it. */
+  now(): Promise<number>;
+
+  /** The record of a resource and those of the wanted parts that exist, all of one moment. */
+  read(key: string, parts: readonly string[]): Promise<StoredResource | undefined>;
+
+  /**
+   * J2: the one commit point. All of the change, durably, if the record still has the expected seq and epoch; otherwise
+   * nothing of it. Concurrent commits share one durable write (J12). Rejects with `store-unavailable` when the outcome is
+   * not known; the caller repeats the same change (same token) and reads what became of it.
+   */
+  commit(change: Change): Promise<CommitOutcome>;
+
+  /**
+   * Makes `owner` the runner of resources that are due (`dueAt <= now`) and not leased by another live owner: at most
+   * `limit`, and in each lane at most its room, earliest first. A claimed record's lease runs until now + leaseMs, and so
+   * does its due time; its epoch is one higher than before, unless `owner` held a running lease already (there is new work for it).
+   * Looks only at what is due, never at all resources (J10).
+   */
+  claim(request: ClaimRequest): Promise<ClaimAnswer>;
+
+  /**
+   * Prolongs leases that `owner` still holds under the given epochs, and the due times that stand for them; answers the
+   * keys that it still holds. A due time that was pulled in by new work stays.
+   */
+  renew(owner: string, held: readonly Held[], leaseMs: number): Promise<readonly string[]>;
+
+  /** Gives leases back: no lease, the given due time, epoch + 1. Those that are not held any more, or have moved on (seq), are left alone. */
+  release(owner: string, held: readonly Release[]): Promise<void>;
+
+  /**
+   * Makes it known that `owner` lives, for as long as this process does. `lost` is called if the store can no longer vouch for it
+   * (its session broke): others may then take its leases.
+   */
+  attend(owner: string, lost: () => void): Promise<void>;
+
+  /** `owner` is gone on purpose. */
+  leave(owner: string): Promise<void>;
+
+  /** Frees (epoch + 1, due now) the leases of owners that the store knows to be dead (J11). Answers how many. */
+  reap(owner: string): Promise<number>;
+
+  /** Entries of one resource. */
+  entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]>;
+
+  /** Parts of one resource whose id starts with `prefix`, by id (byte order), after `after`. */
+  parts(key: string, range: PartRange): Promise<readonly StoredPart[]>;
+
+  /** Records by key (byte order) after `after`: all, or those whose key starts with a prefix and that have a label, as asked. */
+  find(query: Query): Promise<readonly StoredRecord[]>;
+
+  /** Removes the resource with all that belongs to it, if it still has the expected seq and epoch. */
+  remove(key: string, expected: Expected): Promise<boolean>;
+
+  /** Takes a resource that cannot be read out of the way: no due time, no lease, epoch + 1, and the label `setAsideLabel`. */
+  setAside(key: string, reason: string): Promise<void>;
+
+  /** The reverse: due now, label removed. */
+  restore(key: string): Promise<void>;
+
+  /** Calls back when some process committed work with `wake` set. May be spurious, may be missing: it only saves waiting for a poll. */
+  onWake(listener: () => void): () => void;
+}
+
+/** The label of resources that were set aside; its value is the reason. */
+export const setAsideLabel = "osbert.set-aside";
+
+export interface Pace {
+  readonly leaseMs: number;
+  /** Look for due work at least this often, because others may have committed some. `null`: no other process can. */
+  readonly pollMs: number | null;
+  /** Look for dead owners this often. `null`: only at start. */
+  readonly reapMs: number | null;
+}
+
+export interface Expected {
+  readonly seq: number;
+  readonly epoch: number;
+}
+
+export interface Lease {
+  readonly owner: string;
+  readonly until: number;
+}
+
+export interface StoredRecord {
+  readonly key: string;
+  /** The number of its newest entry; every commit raises it. */
+  readonly seq: number;
+  /** How often its runner changed; fences off late writers. */
+  readonly epoch: number;
+  readonly state: string;
+  /** The class of work that is due, for bounded concurrency per class. */
+  readonly lane: string;
+  readonly dueAt: number | null;
+  readonly lease: Lease | null;
+}
+
+export interface StoredResource {
+  readonly record: StoredRecord;
+  /** Wanted parts that exist: id → body. */
+  readonly parts: ReadonlyMap<string, string>;
+}
+
+export interface StoredPart {
+  readonly id: string;
+  readonly body: string;
+}
+
+export interface StoredEntry extends NewEntry {
+  readonly seq: number;
+  readonly at: number;
+  /** The token of the change that appended it. */
+  readonly token: string;
+}
+
+export interface NewEntry {
+  readonly kind: string;
+  readonly operation: string | null;
+  readonly body: string;
+}
+
+/** One atomic change of one resource. */
+export interface Change {
+  readonly key: string;
+  /** What the record must be at. `null`: it must not exist. */
+  readonly expected: Expected | null;
+  /** Unique per change: tells after a lost answer whether it was committed. At most 32 characters. */
+  readonly token: string;
+  readonly state: string;
+  readonly lane: string;
+  /** The epoch from now on: the expected one, or one higher where the lease is taken; for a new record, where to begin. */
+  readonly epoch: number;
+  /** "keep" leaves owner and end of the lease as they are. */
+  readonly lease: Lease | null | "keep";
+  /** "keep" leaves the due time as it is. */
+  readonly dueAt: number | null | "keep";
+  /** At least one. They are numbered expected.seq + 1, + 2, …; the last number is the new seq. Stamped with the store's clock. */
+  readonly entries: readonly NewEntry[];
+  /** Parts to write and to remove; no id is in both. */
+  readonly putParts: readonly StoredPart[];
+  readonly deleteParts: readonly string[];
+  readonly addLabels: readonly Label[];
+  readonly removeLabels: readonly Label[];
+  /** Old entries to remove (retention), by number. */
+  readonly deleteEntries: readonly number[];
+  /** Tell other processes that there is work. */
+  readonly wake: boolean;
+}
+
+export type CommitOutcome = { readonly kind: "committed"; readonly at: number } | { readonly kind: "conflict" };
+
+export interface Label {
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface ClaimRequest {
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly limit: number;
+  /** How many may be claimed of a lane that is not in `rooms`. */
+  readonly laneRoom: number;
+  /** Lanes with another room; 0: none. */
+  readonly rooms: ReadonlyMap<string, number>;
+}
+
+export interface ClaimAnswer {
+  readonly now: number;
+  readonly claimed: readonly StoredRecord[];
+  /** The earliest due time after now in any lane with room, if there is one. */
+  readonly nextDueAt: number | null;
+}
+
+export interface Held {
+  readonly key: string;
+  readonly epoch: number;
+}
+
+export interface Release extends Held {
+  readonly seq: number;
+  /** `"now"`: due at once, on the store's clock. */
+  readonly dueAt: number | null | "now";
+}
+
+export type EntryRange =
+  | { readonly kind: "numbers"; readonly seqs: readonly number[] }
+  | { readonly kind: "after"; readonly after: number; readonly limit: number }
+  | { readonly kind: "before"; readonly before: number; readonly limit: number };
+
+export interface PartRange {
+  readonly prefix: string;
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+export interface Query {
+  readonly label?: Label;
+  readonly prefix?: string;
+  readonly after: string | null;
+  readonly limit: number;
+}

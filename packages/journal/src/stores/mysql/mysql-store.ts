@@ -1,0 +1,216 @@
+import { JournalError } from "../../errors.js";
+import type {
+  Change,
+  ClaimAnswer,
+  ClaimRequest,
+  CommitOutcome,
+  EntryRange,
+  Expected,
+  Held,
+  PartRange,
+  Query,
+  Release,
+  Store,
+  StoredEntry,
+  StoredPart,
+  StoredRecord,
+  StoredResource,
+} from "../../store.js";
+import { type Batcher, batcher } from "../batch.js";
+import { claim } from "./claim.js";
+import { Commits } from "./commit.js";
+import type { MysqlPool } from "./driver.js";
+import { release, renew } from "./leases.js";
+import { checkSchema, migrate } from "./migrate.js";
+import { checkFits, weightOf } from "./packet.js";
+import { Presence } from "./presence.js";
+import { findEntries, findParts, findRecords } from "./queries.js";
+import { type Reading, readAll } from "./reads.js";
+import { reap } from "./reap.js";
+import { lookAtServer, type Server } from "./server.js";
+import { Sessions } from "./sessions.js";
+import { int, serverNow } from "./sql.js";
+import { type Tables, tablesOf } from "./tables.js";
+import { remove, restore, setAside } from "./upkeep.js";
+
+export interface Settings {
+  readonly prefix: string;
+  readonly clock?: () => number;
+  readonly migrate: boolean;
+  readonly writers: number;
+  readonly connectWithinMs: number;
+  readonly answerWithinMs: number;
+}
+
+/** What there is only while the store is open. */
+interface Opened {
+  readonly server: Server;
+  readonly commits: Commits;
+  readonly presence: Presence;
+}
+
+/** One change's end: what the caller is answered, or what only its own caller must be told. */
+type End = CommitOutcome | { readonly kind: "failed"; readonly error: unknown };
+
+export class MysqlStore implements Store {
+  readonly name = "mysql";
+  readonly pace = { leaseMs: 30_000, pollMs: 500, reapMs: 500 };
+  readonly #settings: Settings;
+  readonly #tables: Tables;
+  readonly #sessions: Sessions;
+  readonly #committing: Batcher<Change, End>;
+  readonly #reading: Batcher<Reading, StoredResource | undefined>;
+  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #listeners = new Set<() => void>();
+  #opened: Opened | undefined;
+
+  constructor(pool: MysqlPool, settings: Settings) {
+    this.#settings = settings;
+    this.#tables = tablesOf(settings.prefix);
+    this.#sessions = new Sessions(pool, settings);
+    this.#committing = batcher({
+      run: (changes) => this.#commitAll(changes),
+      maxItems: 128,
+      inFlight: settings.writers,
+      keyOf: ({ key }) => key,
+      weightOf,
+      maxWeight: 4 * 1024 * 1024,
+    });
+    this.#reading = batcher({
+      run: (readings) => readAll(this.#sessions, this.#tables, readings),
+      maxItems: 32,
+      inFlight: 2,
+      weightOf: ({ parts }) => 1 + parts.length,
+      maxWeight: 500,
+    });
+  }
+
+  async open(): Promise<void> {
+    const server = await lookAtServer(this.#sessions);
+    if (this.#settings.migrate) await migrate(this.#sessions, this.#tables, server.database);
+    else await checkSchema(this.#sessions, this.#tables);
+    const commits = new Commits(this.#sessions, this.#tables, this.#settings.clock, server);
+    await commits.open();
+    this.#opened = {
+      server,
+      commits,
+      presence: new Presence(this.#sessions, this.#tables, server.database, () => this.#now()),
+    };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#committing.idle(), this.#reading.idle(), Promise.allSettled(this.#underWay)]);
+    await this.#opened?.presence.close();
+    await this.#sessions.close();
+    this.#opened = undefined;
+  }
+
+  async now(): Promise<number> {
+    const { clock } = this.#settings;
+    if (clock !== undefined) return clock();
+    const rows = await this.#during(this.#sessions.use((session) => session.rows(`select ${serverNow} as now_ms`)));
+    return Number(rows[0]?.now_ms);
+  }
+
+  read(key: string, parts: readonly string[]): Promise<StoredResource | undefined> {
+    return this.#reading.add({ key, parts });
+  }
+
+  async commit(change: Change): Promise<CommitOutcome> {
+    checkFits(change, this.#open().server.packetBytes);
+    const end = await this.#committing.add(change);
+    if (end.kind === "failed") throw end.error;
+    if (end.kind === "committed" && change.wake) for (const listener of this.#listeners) queueMicrotask(listener);
+    return end;
+  }
+
+  claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    return this.#during(claim(this.#sessions, this.#tables, this.#settings.clock, request));
+  }
+
+  renew(owner: string, held: readonly Held[], leaseMs: number): Promise<readonly string[]> {
+    return this.#during(renew(this.#sessions, this.#tables, this.#now(), owner, held, leaseMs));
+  }
+
+  release(owner: string, held: readonly Release[]): Promise<void> {
+    return this.#during(release(this.#sessions, this.#tables, this.#now(), owner, held));
+  }
+
+  async attend(owner: string, lost: () => void): Promise<void> {
+    await this.#during(this.#open().presence.attend(owner, lost));
+  }
+
+  async leave(owner: string): Promise<void> {
+    await this.#during(this.#open().presence.leave(owner));
+  }
+
+  reap(): Promise<number> {
+    return this.#during(reap(this.#sessions, this.#tables, this.#now()));
+  }
+
+  entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]> {
+    return this.#during(findEntries(this.#sessions, this.#tables, key, range));
+  }
+
+  parts(key: string, range: PartRange): Promise<readonly StoredPart[]> {
+    return this.#during(findParts(this.#sessions, this.#tables, key, range));
+  }
+
+  find(query: Query): Promise<readonly StoredRecord[]> {
+    return this.#during(findRecords(this.#sessions, this.#tables, query));
+  }
+
+  remove(key: string, expected: Expected): Promise<boolean> {
+    return this.#during(remove(this.#sessions, this.#tables, key, expected));
+  }
+
+  setAside(key: string, reason: string): Promise<void> {
+    return this.#during(setAside(this.#sessions, this.#tables, key, reason));
+  }
+
+  restore(key: string): Promise<void> {
+    return this.#during(restore(this.#sessions, this.#tables, this.#now(), key));
+  }
+
+  /** MySQL cannot tell other processes: they find the work when they poll. */
+  onWake(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** The store's clock in SQL. */
+  #now(): string {
+    const { clock } = this.#settings;
+    return clock === undefined ? serverNow : int(clock());
+  }
+
+  #open(): Opened {
+    if (this.#opened === undefined) throw new JournalError("stopped", "the store is not open");
+    return this.#opened;
+  }
+
+  async #commitAll(changes: readonly Change[]): Promise<readonly End[]> {
+    const { commits } = this.#open();
+    try {
+      return await commits.run(changes);
+    } catch (error) {
+      if (changes.length === 1 || (error instanceof JournalError && error.code === "store-unavailable")) throw error;
+    }
+    // The server found fault with one of them, and took none. Alone, only that one fails.
+    const ends: End[] = [];
+    for (const change of changes) {
+      ends.push(...(await commits.run([change]).catch((error) => [{ kind: "failed" as const, error }])));
+    }
+    return ends;
+  }
+
+  /** `close` waits for it. */
+  async #during<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#underWay.delete(work);
+    }
+  }
+}

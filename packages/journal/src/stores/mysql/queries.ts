@@ -1,0 +1,56 @@
+import type { EntryRange, PartRange, Query, StoredEntry, StoredPart, StoredRecord } from "../../store.js";
+import { entryColumns, entryOf, partOf, recordColumns, recordOf } from "./rows.js";
+import type { Sessions } from "./sessions.js";
+import { bytes, int, limitOf, listOf, within } from "./sql.js";
+import type { Tables } from "./tables.js";
+
+export async function findEntries(
+  sessions: Sessions,
+  { resource, entry }: Tables,
+  key: string,
+  range: EntryRange,
+): Promise<readonly StoredEntry[]> {
+  if (range.kind === "numbers" && range.seqs.length === 0) return [];
+  const sql = `select ${entryColumns("e")}
+    from ${resource} r force index (by_key) straight_join ${entry} e force index (primary) on e.resource = r.id
+    where r.\`key\` = ${bytes(key)} and ${numberedWithin(range)}`;
+  return (await sessions.use((session) => session.rows(sql))).map(entryOf);
+}
+
+function numberedWithin(range: EntryRange): string {
+  switch (range.kind) {
+    case "numbers":
+      return `e.seq in ${listOf(range.seqs, int)} order by e.seq`;
+    case "after":
+      return `e.seq > ${int(range.after)} order by e.seq limit ${limitOf(range.limit)}`;
+    case "before":
+      return `e.seq < ${int(range.before)} order by e.seq desc limit ${limitOf(range.limit)}`;
+  }
+}
+
+export async function findParts(
+  sessions: Sessions,
+  { resource, part }: Tables,
+  key: string,
+  { prefix, after, limit }: PartRange,
+): Promise<readonly StoredPart[]> {
+  const sql = `select p.id, p.body
+    from ${resource} r force index (by_key) straight_join ${part} p force index (primary) on p.resource = r.id
+    where r.\`key\` = ${bytes(key)} and ${within("p.id", prefix, after)} order by p.id limit ${limitOf(limit)}`;
+  return (await sessions.use((session) => session.rows(sql))).map(partOf);
+}
+
+export async function findRecords(
+  sessions: Sessions,
+  { resource, label }: Tables,
+  { label: labelled, prefix = "", after, limit }: Query,
+): Promise<readonly StoredRecord[]> {
+  const sql =
+    labelled === undefined
+      ? `select ${recordColumns("r")} from ${resource} r force index (by_key)
+         where ${within("r.`key`", prefix, after)} order by r.\`key\` limit ${limitOf(limit)}`
+      : `select ${recordColumns("r")} from ${label} l force index (by_value) straight_join ${resource} r on r.id = l.resource
+         where l.name = ${bytes(labelled.name)} and l.value = ${bytes(labelled.value)}
+         and ${within("l.`key`", prefix, after)} order by l.\`key\` limit ${limitOf(limit)}`;
+  return (await sessions.use((session) => session.rows(sql))).map(recordOf);
+}

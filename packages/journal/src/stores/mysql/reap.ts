@@ -1,0 +1,60 @@
+import { lostToOthers } from "./failure.js";
+import { quoted } from "./lock-name.js";
+import { thisServer } from "./presence.js";
+import { textOf } from "./rows.js";
+import type { Session } from "./session.js";
+import type { Sessions } from "./sessions.js";
+import { bytes, int } from "./sql.js";
+import type { Tables } from "./tables.js";
+
+/** Rows of owners that another server knew: nobody can tell whether they live, but by then their leases have run out. */
+const forgottenAfterMs = 3_600_000;
+
+/** How often to free the leases of an owner if others lock them at the same time. */
+const mostAttempts = 10;
+
+/** J11: an owner is dead if its lock can be taken. `now` is the store's clock in SQL. Answers how many leases were freed. */
+export async function reap(sessions: Sessions, tables: Tables, now: string): Promise<number> {
+  return sessions.use(async (session) => {
+    const rows = await session.rows(`select name, lock_name, server = ${thisServer} as here from ${tables.owner}
+      where if(server = ${thisServer}, is_free_lock(lock_name) = 1, seen_at < ${now} - ${int(forgottenAfterMs)})`);
+    let freed = 0;
+    for (const row of rows) {
+      const name = textOf(row.name);
+      if (Number(row.here) === 1) freed += await bury(session, tables, now, name, textOf(row.lock_name));
+      else await forget(session, tables, name);
+    }
+    return freed;
+  });
+}
+
+/** Under the lock of the dead: so no other process does the same, and the owner cannot come back in the middle. */
+async function bury(session: Session, tables: Tables, now: string, name: string, lock: string): Promise<number> {
+  const [row] = await session.rows(`select get_lock(${quoted(lock)}, 0) as got`);
+  if (Number(row?.got) !== 1) return 0;
+  try {
+    const freed = await free(session, tables, now, name);
+    await forget(session, tables, name);
+    await session.rows(`select release_lock(${quoted(lock)})`);
+    return freed;
+  } catch (error) {
+    // The lock must not stay with a connection that goes back to the pool.
+    session.end();
+    throw error;
+  }
+}
+
+async function free(session: Session, { resource }: Tables, now: string, owner: string): Promise<number> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await session.change(`update ${resource} force index (by_owner) set
+        epoch = epoch + 1, lease_owner = null, lease_until = null, due_at = ${now} where lease_owner = ${bytes(owner)}`);
+    } catch (error) {
+      if (!lostToOthers(error) || attempt >= mostAttempts) throw error;
+    }
+  }
+}
+
+async function forget(session: Session, { owner }: Tables, name: string): Promise<void> {
+  await session.change(`delete from ${owner} where name = ${bytes(name)}`);
+}

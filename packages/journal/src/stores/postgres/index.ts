@@ -1,0 +1,205 @@
+import type {
+  Change,
+  ClaimAnswer,
+  ClaimRequest,
+  CommitOutcome,
+  EntryRange,
+  Expected,
+  Held,
+  PartRange,
+  Query,
+  Release,
+  Store,
+  StoredEntry,
+  StoredPart,
+  StoredRecord,
+  StoredResource,
+} from "../../store.js";
+import { Commits, entriesBatcher, readBatcher } from "./batches.js";
+import { claimAnswer, claimStatement, claimValues } from "./claim.js";
+import { clockStatement } from "./clock.js";
+import { inLockOrder } from "./commit.js";
+import { Dedicated } from "./dedicated.js";
+import { type PostgresPool, tolerateBrokenClients } from "./driver.js";
+import { reapStatement, releaseStatement, releaseValues, renewStatement, renewValues } from "./leases.js";
+import { entriesQuery, findQuery, listStatements, partsValues } from "./lists.js";
+import { migrate } from "./migrate.js";
+import { Presence } from "./presence.js";
+import { entryOf, numberAt, recordOf, textAt } from "./rows.js";
+import { type Schema, schemaOf } from "./schema.js";
+import { Session } from "./session.js";
+import { Sessions } from "./sessions.js";
+import { reasonAsLabel, removeStatement, restoreStatement, setAsideStatement } from "./upkeep.js";
+import { Wake } from "./wake.js";
+
+export type { PostgresClient, PostgresPool, PostgresQuery } from "./driver.js";
+
+export interface PostgresStoreOptions {
+  /** Where the tables are. Default "osbert". */
+  readonly schema?: string;
+  /** Whether `open` migrates the schema (default), or only checks it. */
+  readonly migrate?: boolean;
+  /**
+   * How many connections the statements run over, at most. One more is held to be woken and to be known as alive.
+   * Default 4.
+   */
+  readonly connections?: number;
+  /**
+   * How long to wait for a connection of the pool, and for an answer of the server, before the store counts as
+   * unavailable. Default 10,000.
+   */
+  readonly timeoutMs?: number;
+  /** For tests: the store's clock, in milliseconds since 1970, in place of the server's. */
+  readonly clock?: () => number;
+}
+
+/**
+ * Journals in PostgreSQL (tested with 15 and 18), for any number of processes on one database. The pool stays the
+ * caller's, who ends it after the store was closed.
+ */
+export function postgresStore(pool: PostgresPool, options: PostgresStoreOptions = {}): Store {
+  return new PostgresStore(pool, options);
+}
+
+class PostgresStore implements Store {
+  readonly name = "postgres";
+  readonly pace = { leaseMs: 30_000, pollMs: 5_000, reapMs: 500 };
+  readonly #pool: PostgresPool;
+  readonly #schema: Schema;
+  readonly #mayMigrate: boolean;
+  readonly #timeoutMs: number;
+  readonly #now: () => number | null;
+  readonly #statements: ReturnType<typeof statementsOf>;
+  readonly #sessions: Sessions;
+  readonly #commits: Commits;
+  readonly #reads: ReturnType<typeof readBatcher>;
+  readonly #entries: ReturnType<typeof entriesBatcher>;
+  readonly #wake: Wake;
+  readonly #presence: Presence;
+  readonly #dedicated: Dedicated;
+
+  constructor(pool: PostgresPool, options: PostgresStoreOptions) {
+    const { clock, connections = 4, migrate = true, schema = "osbert", timeoutMs = 10_000 } = options;
+    this.#pool = pool;
+    this.#schema = schemaOf(schema);
+    this.#mayMigrate = migrate;
+    this.#timeoutMs = timeoutMs;
+    this.#now = () => clock?.() ?? null;
+    this.#statements = statementsOf(this.#schema);
+    this.#sessions = new Sessions(pool, { max: connections, timeoutMs });
+    this.#commits = new Commits(this.#sessions, this.#schema, this.#now);
+    this.#reads = readBatcher(this.#sessions, this.#schema);
+    this.#entries = entriesBatcher(this.#sessions, this.#schema);
+    this.#wake = new Wake(this.#schema);
+    this.#presence = new Presence(this.#schema);
+    this.#dedicated = new Dedicated({
+      open: () => Session.open(pool, timeoutMs),
+      up: async (session, again) => {
+        await this.#wake.listen(session);
+        // Whatever was told meanwhile was not heard.
+        if (again) this.#wake.call();
+      },
+      down: () => this.#presence.lose(),
+    });
+  }
+
+  async open(): Promise<void> {
+    tolerateBrokenClients(this.#pool);
+    await migrate(this.#pool, this.#schema, this.#mayMigrate, this.#timeoutMs);
+    await this.#dedicated.start();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#commits.idle(), this.#reads.idle(), this.#entries.idle()]);
+    await Promise.all([this.#dedicated.stop(), this.#sessions.close()]);
+  }
+
+  async now(): Promise<number> {
+    const [row] = await this.#sessions.run(this.#statements.clock, [this.#now()]);
+    return numberAt(row, 0);
+  }
+
+  read(key: string, parts: readonly string[]): Promise<StoredResource | undefined> {
+    return this.#reads.add({ key, parts });
+  }
+
+  commit(change: Change): Promise<CommitOutcome> {
+    return this.#commits.add(change);
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    return claimAnswer(await this.#sessions.run(this.#statements.claim, claimValues(request, this.#now())));
+  }
+
+  async renew(owner: string, held: readonly Held[], leaseMs: number): Promise<readonly string[]> {
+    if (held.length === 0) return [];
+    const values = renewValues(owner, inLockOrder(held), leaseMs, this.#now());
+    const rows = await this.#sessions.run(this.#statements.renew, values);
+    return rows.map((row) => textAt(row, 0));
+  }
+
+  async release(owner: string, held: readonly Release[]): Promise<void> {
+    if (held.length === 0) return;
+    await this.#sessions.run(this.#statements.release, releaseValues(owner, inLockOrder(held), this.#now()));
+  }
+
+  async attend(owner: string, lost: () => void): Promise<void> {
+    await this.#presence.attend(this.#dedicated.session, owner, lost);
+  }
+
+  leave(owner: string): Promise<void> {
+    return this.#presence.leave(owner);
+  }
+
+  async reap(owner: string): Promise<number> {
+    const [row] = await this.#sessions.run(this.#statements.reap, [this.#now(), owner]);
+    return numberAt(row, 0);
+  }
+
+  async entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]> {
+    if (range.kind === "numbers") return this.#entries.add({ key, seqs: range.seqs });
+    const { statement, values } = entriesQuery(this.#statements.lists, key, range);
+    return (await this.#sessions.run(statement, values)).map((row) => entryOf(row));
+  }
+
+  async parts(key: string, range: PartRange): Promise<readonly StoredPart[]> {
+    const rows = await this.#sessions.run(this.#statements.lists.parts, partsValues(key, range));
+    return rows.map((row) => ({ id: textAt(row, 0), body: textAt(row, 1) }));
+  }
+
+  async find(query: Query): Promise<readonly StoredRecord[]> {
+    const { statement, values } = findQuery(this.#statements.lists, query);
+    return (await this.#sessions.run(statement, values)).map((row) => recordOf(row));
+  }
+
+  async remove(key: string, { seq, epoch }: Expected): Promise<boolean> {
+    const [row] = await this.#sessions.run(this.#statements.remove, [key, seq, epoch]);
+    return numberAt(row, 0) === 1;
+  }
+
+  async setAside(key: string, reason: string): Promise<void> {
+    await this.#sessions.run(this.#statements.setAside, [key, reasonAsLabel(reason)]);
+  }
+
+  async restore(key: string): Promise<void> {
+    await this.#sessions.run(this.#statements.restore, [key, this.#now()]);
+  }
+
+  onWake(listener: () => void): () => void {
+    return this.#wake.on(listener);
+  }
+}
+
+function statementsOf(schema: Schema) {
+  return {
+    clock: clockStatement,
+    claim: claimStatement(schema),
+    renew: renewStatement(schema),
+    release: releaseStatement(schema),
+    reap: reapStatement(schema),
+    lists: listStatements(schema),
+    remove: removeStatement(schema),
+    setAside: setAsideStatement(schema),
+    restore: restoreStatement(schema),
+  };
+}

@@ -1,0 +1,254 @@
+import { steadyWallClock } from "../../clock.js";
+import { JournalError } from "../../errors.js";
+import type {
+  Change,
+  ClaimAnswer,
+  ClaimRequest,
+  CommitOutcome,
+  EntryRange,
+  Expected,
+  Held,
+  PartRange,
+  Query,
+  Release,
+  StoredEntry,
+  StoredPart,
+  StoredRecord,
+  StoredResource,
+} from "../../store.js";
+import { type Batcher, batcher } from "../batch.js";
+import { type Cell, putChange, weightOf } from "./change-cells.js";
+import { openForReading } from "./connection.js";
+import { errorOf, failureOf } from "./failure.js";
+import type { SqliteStats, SqliteStore, SqliteStoreOptions } from "./options.js";
+import { takeOwnership } from "./owner.js";
+import { canonicalPath, makePrivateFile } from "./private-file.js";
+import type { Answer, OtherRequest, Request } from "./protocol.js";
+import { Reader } from "./reader.js";
+import { checkSchema } from "./schema.js";
+import { WriterThread } from "./writer-thread.js";
+
+/** So much goes with one transaction at most: enough to make the durable write cheap, little enough to answer soon. */
+const mostRequests = 512;
+const mostBytes = 4_194_304;
+
+/** While one batch is written, the next is already on its way. */
+const underWay = 2;
+
+/** What a request was answered, and the time that it was carried out at. */
+interface Settled {
+  readonly answer: Answer;
+  readonly now: number;
+}
+
+interface Opened {
+  readonly clock: () => number;
+  readonly reader: Reader;
+  readonly writer: WriterThread;
+  readonly group: Batcher<Request, Settled>;
+  readonly letGo: () => void;
+}
+
+/** The store on the main thread: reads by itself, and hands what changes something to the writer thread in batches. */
+export class EmbeddedStore implements SqliteStore {
+  readonly name = "sqlite";
+  /** No other process can have committed work, and owners die with this process: there is nothing to poll for. */
+  readonly pace = { leaseMs: 30_000, pollMs: null, reapMs: null };
+  readonly #path: string;
+  readonly #options: SqliteStoreOptions;
+  readonly #living = new Set<string>();
+  readonly #listeners = new Set<() => void>();
+  #opened: Opened | undefined;
+  #requests = 0;
+  #transactions = 0;
+
+  constructor(path: string, options: SqliteStoreOptions) {
+    if (path === ":memory:" || path === "") {
+      throw new Error(
+        "sqliteStore keeps its journal in a file; for one in memory use memoryStore from @osbert/journal/memory",
+      );
+    }
+    this.#path = path;
+    this.#options = options;
+  }
+
+  stats(): SqliteStats {
+    return { requests: this.#requests, transactions: this.#transactions };
+  }
+
+  async open(): Promise<void> {
+    const undo: (() => void | Promise<void>)[] = [];
+    try {
+      const path = canonicalPath(this.#path);
+      // Ownership comes before everything else: whoever is refused must not have looked into the file, let alone
+      // changed it.
+      const letGo = takeOwnership(path);
+      undo.push(letGo);
+      // Before SQLite makes it, which would let others read it.
+      makePrivateFile(path);
+      // On a connection that cannot write: a file that is not for us must stay as it is.
+      inspect(path);
+      const { clock, synchronous = "full", maxPages = null } = this.#options;
+      const writer = new WriterThread({ path, synchronous, maxPages, marksClock: clock === undefined });
+      // The writer brings the schema up to date, so reading starts after it.
+      const steady = steadyWallClock(await writer.start());
+      undo.push(() => writer.close());
+      const reader = new Reader(openForReading(path));
+      this.#opened = { clock: clock ?? steady, reader, writer, group: this.#groupFor(writer, clock ?? steady), letGo };
+    } catch (error) {
+      for (const step of undo.reverse()) await step();
+      throw asJournalError(error, this.#path);
+    }
+  }
+
+  async close(): Promise<void> {
+    const opened = this.#opened;
+    if (opened === undefined) return;
+    this.#opened = undefined;
+    await opened.group.idle();
+    // The reader first: only a writer that is the last on the file can put the log into it and remove it.
+    opened.reader.close();
+    await opened.writer.close();
+    // Last: until here the file was still written to.
+    opened.letGo();
+    this.#living.clear();
+  }
+
+  async now(): Promise<number> {
+    return this.#use().clock();
+  }
+
+  async read(key: string, parts: readonly string[]): Promise<StoredResource | undefined> {
+    return this.#read((reader) => reader.read(key, parts));
+  }
+
+  async entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]> {
+    return this.#read((reader) => reader.entries(key, range));
+  }
+
+  async parts(key: string, range: PartRange): Promise<readonly StoredPart[]> {
+    return this.#read((reader) => reader.parts(key, range));
+  }
+
+  async find(query: Query): Promise<readonly StoredRecord[]> {
+    return this.#read((reader) => reader.find(query));
+  }
+
+  async commit(change: Change): Promise<CommitOutcome> {
+    const { answer, now } = await this.#ask({ kind: "commit", change });
+    if (answer !== true) return { kind: "conflict" };
+    if (change.wake) this.#wake();
+    return { kind: "committed", at: now };
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    const { owner, leaseMs, limit, laneRoom, rooms } = request;
+    return (await this.#ask({ kind: "claim", owner, leaseMs, limit, laneRoom, rooms })).answer as ClaimAnswer;
+  }
+
+  async renew(owner: string, held: readonly Held[], leaseMs: number): Promise<readonly string[]> {
+    if (held.length === 0) return [];
+    const asked = held.map(({ key, epoch }) => ({ key, epoch }));
+    return (await this.#ask({ kind: "renew", owner, held: asked, leaseMs })).answer as readonly string[];
+  }
+
+  async release(owner: string, held: readonly Release[]): Promise<void> {
+    if (held.length === 0) return;
+    const asked = held.map(({ key, epoch, seq, dueAt }) => ({ key, epoch, seq, dueAt }));
+    await this.#ask({ kind: "release", owner, held: asked });
+    this.#wake();
+  }
+
+  /** Owners live and die with this process, so `lost` is never called. */
+  async attend(owner: string, _lost: () => void): Promise<void> {
+    this.#living.add(owner);
+  }
+
+  async leave(owner: string): Promise<void> {
+    this.#living.delete(owner);
+  }
+
+  /** The file has one owner process, and this is it: whoever does not attend here is dead. */
+  async reap(_owner: string): Promise<number> {
+    const freed = (await this.#ask({ kind: "reap", living: [...this.#living] })).answer as number;
+    if (freed > 0) this.#wake();
+    return freed;
+  }
+
+  async remove(key: string, { seq, epoch }: Expected): Promise<boolean> {
+    return (await this.#ask({ kind: "remove", key, expected: { seq, epoch } })).answer as boolean;
+  }
+
+  async setAside(key: string, reason: string): Promise<void> {
+    await this.#ask({ kind: "set aside", key, reason });
+  }
+
+  async restore(key: string): Promise<void> {
+    await this.#ask({ kind: "restore", key });
+    this.#wake();
+  }
+
+  onWake(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** For all that makes something due: other journals on this store do not poll and hear of it in no other way. */
+  #wake(): void {
+    for (const listener of this.#listeners) queueMicrotask(listener);
+  }
+
+  #use(): Opened {
+    if (this.#opened === undefined) throw new JournalError("stopped", `the store on ${this.#path} is not open`);
+    return this.#opened;
+  }
+
+  #read<T>(read: (reader: Reader) => T): T {
+    const { reader } = this.#use();
+    try {
+      return read(reader);
+    } catch (error) {
+      throw asJournalError(error, this.#path);
+    }
+  }
+
+  async #ask(request: Request): Promise<Settled> {
+    const settled = await this.#use().group.add(request);
+    if (typeof settled.answer === "object" && "failed" in settled.answer) throw errorOf(settled.answer.failed);
+    return settled;
+  }
+
+  #groupFor(writer: WriterThread, clock: () => number): Batcher<Request, Settled> {
+    const run = async (requests: readonly Request[]): Promise<readonly Settled[]> => {
+      const items: (Cell | OtherRequest)[] = [];
+      for (const request of requests) {
+        if (request.kind === "commit") putChange(items, request.change);
+        else items.push(request);
+      }
+      const now = clock();
+      const { answers, transactions } = await writer.run({ kind: "batch", now, items });
+      this.#requests += requests.length;
+      this.#transactions += transactions;
+      return answers.map((answer) => ({ answer, now }));
+    };
+    return batcher({ run, maxItems: mostRequests, maxWeight: mostBytes, weightOf: requestWeight, inFlight: underWay });
+  }
+}
+
+function requestWeight(request: Request): number {
+  return request.kind === "commit" ? weightOf(request.change) : 1_000;
+}
+
+/** Throws if the file holds what this store must not touch. */
+function inspect(path: string): void {
+  const database = openForReading(path);
+  try {
+    checkSchema(database, path);
+  } finally {
+    database.close();
+  }
+}
+
+function asJournalError(error: unknown, path: string): JournalError {
+  return error instanceof JournalError ? error : errorOf(failureOf(error, path));
+}

@@ -1,0 +1,43 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, inject, test } from "vitest";
+import {
+  crashSuite,
+  pointTable,
+  report,
+  type TemporaryStore,
+  temporaryPostgres,
+  temporarySqlite,
+} from "../src/crash/index.js";
+
+const kills = 100;
+const minutes = 60_000;
+
+describe("an engine that is killed again and again loses nothing and does nothing twice", () => {
+  test("on SQLite", { timeout: 5 * minutes }, () => survives("SQLite", temporarySqlite));
+
+  const url = inject("postgresUrl");
+  test.skipIf(url === null)("on PostgreSQL", { timeout: 5 * minutes }, () =>
+    survives("PostgreSQL", () => temporaryPostgres(url ?? "")),
+  );
+});
+
+test("a third party's store is tested by the address of its module", { timeout: minutes }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "osbert-crash-own-"));
+  const module = new URL("crash-own-store.mjs", import.meta.url).href;
+  const verdict = await crashSuite({ store: { module, config: { path: join(folder, "own.db") } }, kills: 5 });
+  expect(verdict.violations).toEqual([]);
+  expect(verdict.operations).toBeGreaterThanOrEqual(40);
+  await rm(folder, { recursive: true });
+});
+
+async function survives(name: string, open: () => Promise<TemporaryStore>): Promise<void> {
+  const store = await open();
+  const verdict = await crashSuite({ store: store.address, kills });
+  console.log(`${report(name, verdict)}\n${pointTable(verdict)}`);
+  expect(verdict.violations).toEqual([]);
+  expect(verdict.neverReached).toEqual([]);
+  expect(verdict.kills.atPoints + verdict.kills.atRandom).toBeGreaterThanOrEqual(kills);
+  await store.remove(); // Kept when it fails.
+}

@@ -1,0 +1,245 @@
+import { describe, expect, test } from "vitest";
+import { Draft, type DraftBase, NeedsParts } from "../src/decisions/draft.js";
+import { queuePartId, queuePrefix, windowSize } from "../src/decisions/queue.js";
+import { defaultRetention } from "../src/decisions/retention.js";
+import { JournalError, type JournalErrorCode } from "../src/errors.js";
+import type { Attribution, OpenOperation } from "../src/operation.js";
+import { emptyState } from "../src/state.js";
+import { names, operation, stateOf } from "./operations.js";
+
+const ann: Attribution = { actor: { type: "user", subject: "ann" }, requestId: "r1" };
+const kinds = { job: {}, shared: { mode: "shared" as const, lane: "s", deadlineMs: null } };
+
+function draftOf(base: Partial<DraftBase> = {}): Draft {
+  return new Draft({
+    key: "k",
+    seq: 10,
+    state: emptyState,
+    parts: new Map(),
+    leased: false,
+    now: 1_000,
+    token: "tok",
+    kinds,
+    retention: defaultRetention,
+    maxOpen: 1_000,
+    ...base,
+  });
+}
+
+function entryKinds(draft: Draft): readonly string[] {
+  return draft.entries.map(({ kind }) => kind);
+}
+
+function refuses(code: JournalErrorCode, change: () => void): void {
+  expect(change).toThrow(JournalError);
+  expect(change).toThrow(expect.objectContaining({ code }));
+}
+
+describe("accept", () => {
+  test("an operation is named by the number of its entry", () => {
+    const draft = draftOf();
+    draft.apply({ entries: [{ kind: "noted" }], accept: [{ kind: "job", input: 7 }, { kind: "shared" }] }, ann);
+    expect(draft.accepted.map(({ id }) => id)).toEqual(["12-tok", "13-tok"]);
+    expect(entryKinds(draft)).toEqual(["noted", "accepted", "accepted"]);
+    expect(JSON.parse(draft.entries[1]?.body ?? "")).toEqual({
+      ...ann,
+      payload: { kind: "job", part: null, mode: "exclusive", input: 7 },
+    });
+  });
+
+  test("what is not asked for is as the kind says", () => {
+    const draft = draftOf();
+    draft.apply(
+      { accept: [{ kind: "shared" }, { kind: "shared", mode: "exclusive", lane: "own", deadlineMs: 5, delayMs: 7 }] },
+      ann,
+    );
+    expect(draft.accepted).toEqual([
+      operation("11-tok", {
+        kind: "shared",
+        mode: "shared",
+        lane: "s",
+        acceptedAt: 1_000,
+        requestId: "r1",
+        readyAt: 1_000,
+      }),
+      operation("12-tok", {
+        kind: "shared",
+        lane: "own",
+        acceptedAt: 1_000,
+        requestId: "r1",
+        deadlineAt: 1_005,
+        readyAt: 1_007,
+      }),
+    ]);
+  });
+
+  test("beyond the window operations wait in parts, in their order", () => {
+    const draft = draftOf();
+    draft.apply({ accept: Array.from({ length: windowSize + 3 }, () => ({ kind: "job" })) }, ann);
+    expect([draft.state.open.length, draft.state.queued, draft.putParts.size]).toEqual([windowSize, 3, 3]);
+    const ids = [...draft.putParts.keys()];
+    expect(ids).toEqual([...ids].sort());
+    expect(ids[0]).toBe(queuePartId(draft.accepted[windowSize] as OpenOperation));
+    expect(ids.every((id) => id.startsWith(queuePrefix))).toBe(true);
+  });
+
+  test("nothing overtakes what waits in parts, also when the window has room again", () => {
+    const draft = draftOf({ state: stateOf("x1", { queued: 2 }) });
+    draft.apply({ accept: [{ kind: "job" }] }, ann);
+    expect([names(draft.state.open), draft.state.queued]).toEqual(["x1", 3]);
+  });
+
+  test.each([
+    ["x1 x2", false, "new x1 x2"],
+    ["x1 x2", true, "x1 new x2"],
+    ["s1 s2 x1", true, "s1 s2 new x1"],
+    ["x1! x2 x3", true, "x1 x2 new x3"],
+  ])("in front of %s (leased: %s) → %s", (open, leased, expected) => {
+    const draft = draftOf({ state: stateOf(open), leased });
+    draft.apply({ accept: [{ kind: "job", place: "front" }] }, ann);
+    expect(names(draft.state.open).replace("11-tok", "new")).toBe(expected);
+  });
+
+  test("a resource that was gone is back", () => {
+    const draft = draftOf({ state: stateOf("", { gone: true }) });
+    draft.apply({ accept: [{ kind: "job" }] }, ann);
+    expect(draft.state.gone).toBe(false);
+  });
+});
+
+describe("change", () => {
+  test.each([
+    ["data", { data: 1 }],
+    ["null as data", { data: null }],
+    ["labels", { labels: {} }],
+    ["parts", { parts: {} }],
+    ["gone", { gone: true }],
+    ["not gone", { gone: false }],
+  ])("a change of nothing but %s brings an entry, because the seq is the version", (_, change) => {
+    const draft = draftOf({ state: { ...emptyState, data: "before" } });
+    draft.apply(change, ann);
+    expect(entryKinds(draft)).toEqual(["changed"]);
+  });
+
+  test("a change of nothing is none", () => {
+    const draft = draftOf();
+    draft.apply({}, ann);
+    expect(draft.isEmpty).toBe(true);
+  });
+
+  test("the last word on a part counts, and no part is both written and removed", () => {
+    const draft = draftOf();
+    draft.apply({ parts: { a: 1, b: null } }, ann);
+    draft.apply({ parts: { a: null, b: 2 } }, ann);
+    expect([[...draft.putParts], [...draft.deleteParts]]).toEqual([[["b", "2"]], ["a"]]);
+  });
+});
+
+describe("order", () => {
+  const order = (open: string, wanted: readonly string[], leased = false) => {
+    const draft = draftOf({ state: stateOf(open), leased });
+    draft.apply({ order: wanted }, ann);
+    return names(draft.state.open);
+  };
+
+  test.each([
+    ["x1 x2 x3", ["x3", "x1"], "x3 x1 x2"],
+    ["x1 x2 x3", ["x2", "x2"], "x2 x1 x3"],
+    ["x1 x2 x3", [], "x1 x2 x3"],
+  ])("%s by %s → %s", (open, wanted, expected) => {
+    expect(order(open, wanted)).toBe(expected);
+  });
+
+  test("what has started keeps its place", () => {
+    expect(order("x1 x2 x3", ["x3"], true)).toBe("x1 x3 x2");
+    refuses("invalid-change", () => order("x1 x2", ["x1"], true));
+  });
+});
+
+describe("hold and release", () => {
+  test("each is an entry, once", () => {
+    const draft = draftOf({ state: stateOf("x1 x2!") });
+    draft.apply({ hold: ["x1", "x2"], release: ["x1"] }, ann);
+    expect(entryKinds(draft)).toEqual(["held", "released"]);
+  });
+
+  test("what may have started is not held", () => {
+    refuses("invalid-change", () => draftOf({ state: stateOf("x1"), leased: true }).apply({ hold: ["x1"] }, ann));
+    const begun = { ...emptyState, open: [operation("x1", { attempts: 1 })] };
+    refuses("invalid-change", () => draftOf({ state: begun }).apply({ hold: ["x1"] }, ann));
+  });
+});
+
+describe("cancel", () => {
+  test("what nobody can be running ends at once", () => {
+    const draft = draftOf({ state: stateOf("x1 x2") });
+    draft.cancel("x1", "not wanted", ann);
+    expect([names(draft.state.open), entryKinds(draft), draft.finished.length]).toEqual([
+      "x2",
+      ["cancel requested", "settled"],
+      1,
+    ]);
+  });
+
+  test("what may run is told to stop; what is behind it ends at once", () => {
+    const draft = draftOf({ state: stateOf("x1 x2"), leased: true });
+    draft.cancel("x1", "not wanted", ann);
+    draft.cancel("x2", "nor this", ann);
+    expect(draft.state.open).toEqual([operation("x1", { cancel: { reason: "not wanted", attribution: ann } })]);
+    expect(entryKinds(draft)).toEqual(["cancel requested", "cancel requested", "settled"]);
+  });
+
+  test("what waits in a part is read first, and taken out", () => {
+    const waiting = operation("99-abc");
+    const part = queuePartId(waiting) ?? "";
+    const state = stateOf("x1", { queued: 1 });
+    expect(() => draftOf({ state }).cancel("99-abc", "no", ann)).toThrow(NeedsParts);
+    const draft = draftOf({ state, parts: new Map([[part, JSON.stringify(waiting)]]) });
+    draft.cancel("99-abc", "no", ann);
+    expect([draft.state.queued, [...draft.deleteParts], draft.finished.length]).toEqual([0, [part], 1]);
+  });
+
+  test("what is not open is an error", () => {
+    refuses("invalid-change", () => draftOf({ state: stateOf("x1") }).cancel("x2", "no", ann));
+  });
+});
+
+describe("settle", () => {
+  test("the end names what it ended, and the resource remembers it", () => {
+    const open = operation("4-abc", { description: "nearly" });
+    const draft = draftOf({ state: { ...emptyState, open: [open] } });
+    draft.settle(open, { kind: "succeeded", result: { large: true } }, ann);
+    expect(draft.state.last).toEqual({
+      id: "4-abc",
+      kind: "job",
+      part: null,
+      acceptedAt: 0,
+      endedAt: 1_000,
+      outcome: "succeeded",
+      message: null,
+      description: "nearly",
+      seq: 11,
+    });
+    expect(JSON.parse(draft.entries[0]?.body ?? "")).toMatchObject({ ...ann, cause: 4 });
+    expect(JSON.stringify(draft.state)).not.toContain("large");
+    expect(draft.state.pruneAt).toBe(1_000 + (defaultRetention.succeededMs ?? 0));
+  });
+
+  test("parts that settling wants to see are asked for", () => {
+    const wants = { job: { reads: ["config"], settle: () => ({}) } };
+    const open = operation("4-abc", { part: "binding/1" });
+    const draft = () => draftOf({ state: { ...emptyState, open: [open] }, kinds: wants });
+    expect(() => draft().settle(open, { kind: "succeeded", result: null }, ann)).toThrow(NeedsParts);
+  });
+});
+
+describe("refill", () => {
+  test("the window takes as many as it has room for, from the front", () => {
+    const waiting = Array.from({ length: windowSize }, (_, index) => operation(`${100 + index}-q`));
+    const draft = draftOf({ state: stateOf("x1 x2", { queued: windowSize }) });
+    draft.refill(waiting.map((one) => ({ id: queuePartId(one) ?? "", body: JSON.stringify(one) })));
+    expect([draft.state.open.length, draft.state.queued]).toEqual([windowSize, 2]);
+    expect(names(draft.state.open.slice(0, 4))).toBe("x1 x2 100-q 101-q");
+    expect(draft.deleteParts.size).toBe(windowSize - 2);
+  });
+});

@@ -1,0 +1,63 @@
+import { describe, expect, inject, test } from "vitest";
+import { engineSuite } from "../src/conformance/engine-suite.js";
+import type { EngineUnderTest } from "../src/conformance/engine-under-test.js";
+import type { Runner } from "../src/conformance/runner.js";
+import { mariadb, memory, postgres, sqlite } from "./stores-under-test.js";
+
+const [postgresUrl, mysqlUrl] = [inject("postgresUrl"), inject("mysqlUrl")];
+
+const oneProcess = "what is in memory is gone with its process, so no process outlives another";
+const noGrouping = "nothing is durable in memory, so there is nothing to share";
+const memoryEngine: EngineUnderTest = {
+  ...memory,
+  except: {
+    "J11: what a killed process ran goes on in the next one without waiting for its lease": oneProcess,
+    "J11: an engine that runs already goes on with what a killed one ran, without waiting for its lease": oneProcess,
+    "J12: 200 operations accepted at once need far fewer than 200 durable commits": noGrouping,
+    "J12: operations that run at once share the commits of their steps and ends": noGrouping,
+  },
+};
+
+const subjects: readonly (EngineUnderTest | { readonly name: string; readonly leftOut: string })[] = [
+  memoryEngine,
+  sqlite,
+  postgresUrl ? postgres(postgresUrl) : { name: "postgres", leftOut: "this machine has no PostgreSQL server to start" },
+  mysqlUrl ? mariadb(mysqlUrl) : { name: "mysql", leftOut: "this machine has no MariaDB server to start" },
+];
+
+const runner: Runner = {
+  test: (name, body) => test(name, body),
+  skip: (name, reason) => test.skip(`${name} — ${reason}`),
+};
+
+for (const subject of subjects) {
+  describe(subject.name, () => {
+    if ("leftOut" in subject) test.skip(`left out: ${subject.leftOut}`);
+    else engineSuite(runner, subject);
+  });
+}
+
+describe("the engine suite", () => {
+  const names = (subject: EngineUnderTest) => {
+    const [run, skipped]: [string[], Map<string, string>] = [[], new Map()];
+    engineSuite({ test: (name) => run.push(name), skip: (name, reason) => skipped.set(name, reason) }, subject);
+    return { run, skipped };
+  };
+
+  test("every promise J1 to J12 is at least one test", () => {
+    const { run } = names({ ...memory, except: {} });
+    const promises = Array.from({ length: 12 }, (_, index) => `J${index + 1}: `);
+    expect(promises.filter((promise) => !run.some((name) => name.startsWith(promise)))).toEqual([]);
+  });
+
+  test("an exception that names no test is an error", () => {
+    expect(() => names({ ...memory, except: { "J2: no such test": "why" } })).toThrow("J2: no such test");
+  });
+
+  test("tests of several processes are skipped where a store has one owner", () => {
+    const all = names({ ...memory, except: {} });
+    const { run, skipped } = names({ ...memory, except: {}, oneOwner: "one file" });
+    expect([...skipped.values()]).toEqual([...skipped].map(() => "one file"));
+    expect([...run, ...skipped.keys()].sort()).toEqual([...all.run].sort());
+  });
+});

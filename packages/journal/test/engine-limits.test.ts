@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { accept, entriesOf, Story } from "../src/conformance/story.js";
+import type { Operation } from "../src/engine/attempt.js";
+import { limits } from "../src/limits.js";
+import { memory } from "./stores-under-test.js";
+
+/** Bounds that take many attempts to reach: on memory only. */
+test("an operation that waits more often than it may fails clearly, and is not run over and over", async () => {
+  await Story.tell(memory, async (story) => {
+    let attempts = 0;
+    const run = async (operation: Operation) => {
+      // An engine that never stops trying would starve this test as well: it hangs instead.
+      if (++attempts > limits.stepsOfAnOperation + 50) await new Promise(() => undefined);
+      for (let wait = 0; ; wait++) await operation.sleep(`wait ${wait}`, 1);
+    };
+    const process = await story.engine({ kinds: { poll: { run } } });
+    const id = await accept(process, "k", { kind: "poll" });
+    for (let round = 0; round < 15; round++) await story.pass(100);
+    const outcome = await story.ends(process, "k", id);
+    expect(outcome).toMatchObject({ kind: "failed", error: { class: "unkeepable" } });
+    expect(attempts).toBe(limits.stepsOfAnOperation + 1);
+  });
+});
+
+test("an operation with more steps than it may have fails clearly", async () => {
+  await Story.tell(memory, async (story) => {
+    const run = async (operation: Operation) => {
+      for (let step = 0; ; step++) await operation.step(`step ${step}`, () => step);
+    };
+    const process = await story.engine({ kinds: { job: { run } } });
+    const id = await accept(process, "k", { kind: "job" });
+    const outcome = await story.ends(process, "k", id);
+    expect(outcome).toMatchObject({ kind: "failed", error: { class: "unkeepable" } });
+    expect((await entriesOf(process, "k")).filter(({ kind }) => kind === "step")).toHaveLength(
+      limits.stepsOfAnOperation,
+    );
+  });
+});
+
+test("a step that was not awaited ends the operation without it, and takes nothing down", async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => unhandled.push(error);
+  const listeners = process.listeners("unhandledRejection");
+  process.removeAllListeners("unhandledRejection");
+  process.on("unhandledRejection", note);
+  try {
+    await Story.tell(memory, async (story) => {
+      let finish = (): void => undefined;
+      const late = new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      const run = async (operation: Operation) => {
+        void operation.step("forgotten", () => late);
+        await operation.step("awaited", () => 1);
+        return "done";
+      };
+      const engine = await story.engine({ kinds: { job: { run } } });
+      const id = await accept(engine, "k", { kind: "job" });
+      expect(await story.ends(engine, "k", id)).toEqual({ kind: "succeeded", result: "done" });
+      finish();
+      await story.pass(100);
+      expect((await entriesOf(engine, "k")).map(({ kind }) => kind)).toEqual(["accepted", "step", "settled"]);
+    });
+  } finally {
+    process.removeListener("unhandledRejection", note);
+    for (const listener of listeners) process.on("unhandledRejection", listener);
+  }
+  expect(unhandled).toEqual([]);
+});

@@ -1,0 +1,107 @@
+import { describe, expect, test } from "vitest";
+import { changeOf, newRecord } from "../src/conformance/changes.js";
+import type { StoredRecord } from "../src/store.js";
+import { decide } from "../src/stores/mysql/commit-plan.js";
+import { sharesOf } from "../src/stores/mysql/lane-shares.js";
+import { MysqlPlace, mysqlUrl } from "./mysql-fixture.js";
+
+const record: StoredRecord = {
+  key: "k",
+  seq: 4,
+  epoch: 2,
+  state: "{}",
+  lane: "l",
+  dueAt: 7,
+  lease: { owner: "o", until: 9 },
+};
+const locked = { id: 11, seq: 4, epoch: 2, dueAt: 7, lease: { owner: "o", until: 9 } };
+
+describe("mysql: what becomes of a change", () => {
+  test("it is written if the record is at the expected seq and epoch", () => {
+    const entries = [1, 2].map((n) => ({ kind: "noted", operation: null, body: String(n) }));
+    expect(decide(changeOf(record, { entries }), locked, 99)).toMatchObject({
+      kind: "write",
+      id: 11,
+      isNew: false,
+      firstSeq: 5,
+      seq: 6,
+      dueAt: 7,
+      lease: { owner: "o", until: 9 },
+    });
+  });
+
+  test("it is refused at another seq, another epoch, without a record, and where there should be none", () => {
+    const change = changeOf(record);
+    expect(decide(change, { ...locked, seq: 5 }, 99).kind).toBe("conflict");
+    expect(decide(change, { ...locked, epoch: 3 }, 99).kind).toBe("conflict");
+    expect(decide(change, undefined, 99).kind).toBe("conflict");
+    expect(decide(newRecord("k"), locked, 99).kind).toBe("conflict");
+    expect(decide(newRecord("k"), undefined, 99)).toMatchObject({
+      kind: "write",
+      id: 99,
+      isNew: true,
+      firstSeq: 1,
+      seq: 1,
+    });
+  });
+});
+
+describe("mysql: how a limit is shared out among lanes", () => {
+  const lanes = ["a", "b", "c"].map((lane) => ({ lane, room: 9 }));
+  test("the earliest of all lanes come first", () => {
+    const candidates = [5, 1, 3].flatMap((dueAt, index) =>
+      [0, 10].map((later) => ({ lane: lanes[index]?.lane ?? "", dueAt: dueAt + later })),
+    );
+    expect(sharesOf(lanes, candidates, 4)).toEqual([
+      { lane: "a", room: 1 },
+      { lane: "b", room: 2 },
+      { lane: "c", room: 1 },
+    ]);
+    expect(sharesOf(lanes, candidates, 1)).toEqual([{ lane: "b", room: 1 }]);
+    expect(sharesOf(lanes, [], 4)).toEqual([]);
+  });
+});
+
+describe.skipIf(mysqlUrl === null)("mysql: commits", () => {
+  test("entries of one transaction have one time, however many statements they take, and it is the server's", () =>
+    MysqlPlace.use(async (place) => {
+      const store = await place.opened();
+      const before = await store.now();
+      const entries = Array.from({ length: 300 }, (_, index) => ({
+        kind: "noted",
+        operation: null,
+        body: String(index),
+      }));
+      const outcomes = await Promise.all(["a", "b", "c"].map((key) => store.commit(newRecord(key, { entries }))));
+      const after = await store.now();
+      for (const [index, key] of ["a", "b", "c"].entries()) {
+        const outcome = outcomes[index];
+        const at = outcome?.kind === "committed" ? outcome.at : 0;
+        expect(at >= before && at <= after).toBe(true);
+        const stored = await store.entries(key, { kind: "after", after: 0, limit: 1_000 });
+        expect(stored).toHaveLength(300);
+        expect(new Set(stored.map((entry) => entry.at))).toEqual(new Set([at]));
+      }
+    }));
+
+  test("ids of resources are never handed out twice, by however many processes", () =>
+    MysqlPlace.use(async (place) => {
+      const stores = await Promise.all([place.opened(), place.opened(), place.opened()]);
+      const keys = Array.from({ length: 900 }, (_, index) => `k${index}`);
+      const outcomes = await Promise.all(keys.map(async (key, index) => stores[index % 3]?.commit(newRecord(key))));
+      expect(outcomes.every((outcome) => outcome?.kind === "committed")).toBe(true);
+      const [row] = await place.rows(
+        `select count(*) as entries, count(distinct resource) as resources from \`${place.prefix}entry\``,
+      );
+      expect([Number(row?.entries), Number(row?.resources)]).toEqual([900, 900]);
+    }));
+
+  test("a store whose sequence of ids was restored from an older backup goes on after the newest resource", () =>
+    MysqlPlace.use(async (place) => {
+      await (await place.opened()).commit(newRecord("first"));
+      await place.admin.query(`update \`${place.prefix}sequence\` set next_id = 1`);
+      const store = await place.opened();
+      expect((await store.commit(newRecord("second"))).kind).toBe("committed");
+      expect((await store.entries("first", { kind: "after", after: 0, limit: 9 })).length).toBe(1);
+    }));
+});

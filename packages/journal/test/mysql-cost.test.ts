@@ -1,0 +1,92 @@
+import type { Pool } from "mysql2/promise";
+import { describe, expect, test } from "vitest";
+import { newRecord } from "../src/conformance/changes.js";
+import type { Store } from "../src/store.js";
+import { MysqlPlace, mysqlUrl } from "./mysql-fixture.js";
+
+// J10. The server counts which rows it has read; with one connection these are the store's own.
+describe.skipIf(mysqlUrl === null)("mysql: what statements cost", () => {
+  test("a claim reads no backlog of lanes without room, nor what is idle or due later", () =>
+    MysqlPlace.use(async (place) => {
+      const { store, pool } = await filled(place);
+      const request = { owner: "o", leaseMs: 1_000, limit: 5, laneRoom: 2, rooms: new Map([["full", 0]]) };
+      const reads = await readsOf(pool, async () => {
+        expect((await store.claim(request)).claimed).toHaveLength(2);
+      });
+      expect(reads).toBeLessThan(100);
+    }));
+
+  test("a claim from lanes that share a limit reads about as many rows as it may claim", () =>
+    MysqlPlace.use(async (place) => {
+      const { store, pool } = await filled(place);
+      const request = { owner: "o", leaseMs: 1_000, limit: 5, laneRoom: 1_000, rooms: new Map() };
+      const reads = await readsOf(pool, async () => {
+        expect((await store.claim(request)).claimed).toHaveLength(5);
+      });
+      expect(reads).toBeLessThan(150);
+    }));
+
+  test("a look that finds nothing to claim reads a few rows", () =>
+    MysqlPlace.use(async (place) => {
+      const { store, pool } = await filled(place);
+      const request = { owner: "o", leaseMs: 1_000, limit: 5, laneRoom: 0, rooms: new Map([["later", 9]]) };
+      expect(await readsOf(pool, () => store.claim(request))).toBeLessThan(30);
+    }));
+
+  test("reads, pages and commits do not depend on how much there is", () =>
+    MysqlPlace.use(async (place) => {
+      const { store, pool } = await filled(place);
+      const label = { name: "all", value: "1" };
+      for (const [most, work] of [
+        [20, () => store.read("full 00500", ["p"])],
+        [60, () => store.find({ after: "full 01000", limit: 10 })],
+        [60, () => store.find({ prefix: "idle 00", after: null, limit: 10 })],
+        [60, () => store.find({ label, after: "later 00010", limit: 10 })],
+        [60, () => store.entries("full 00500", { kind: "after", after: 0, limit: 10 })],
+        [60, () => store.parts("full 00500", { prefix: "", after: null, limit: 10 })],
+        [60, () => store.commit({ ...newRecord("full 00500"), expected: { seq: 1, epoch: 0 } })],
+        [60, () => store.commit(newRecord("new"))],
+        [60, () => store.renew("o", [{ key: "full 00500", epoch: 0 }], 1)],
+        [60, () => store.setAside("full 00500", "why")],
+        [60, () => store.reap("o")],
+        [60, () => store.remove("full 00501", { seq: 1, epoch: 0 })],
+      ] as const) {
+        expect(await readsOf(pool, work), String(work)).toBeLessThan(most);
+      }
+    }));
+});
+
+/** 2,000 due in a lane, 1 of which is free elsewhere; 2,000 idle, 2,000 due later. */
+async function filled(place: MysqlPlace): Promise<{ readonly store: Store; readonly pool: Pool }> {
+  const pool = place.pool({ connectionLimit: 1 });
+  const store = await place.opened({ clock: () => 1_000_000 }, pool);
+  const all = (lane: string, count: number, dueAt: number | null) =>
+    Array.from({ length: count }, (_, index) =>
+      store.commit(
+        newRecord(`${lane} ${String(index).padStart(5, "0")}`, {
+          lane,
+          dueAt: dueAt === null ? null : dueAt + index,
+          addLabels: [{ name: "all", value: "1" }],
+          putParts: [{ id: "p", body: "1" }],
+        }),
+      ),
+    );
+  await Promise.all([
+    ...all("full", 2_000, 0),
+    ...all("idle", 2_000, null),
+    ...all("later", 2_000, 2_000_000),
+    ...all("free", 3, 5_000),
+  ]);
+  return { store, pool };
+}
+
+async function readsOf(pool: Pool, work: () => Promise<unknown>): Promise<number> {
+  const before = await reads(pool);
+  await work();
+  return (await reads(pool)) - before;
+}
+
+async function reads(pool: Pool): Promise<number> {
+  const [rows] = await pool.query("show session status like 'Handler_read%'");
+  return (rows as unknown as readonly { readonly Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0);
+}

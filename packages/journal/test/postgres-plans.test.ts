@@ -1,0 +1,168 @@
+import { describe, expect, test } from "vitest";
+import { claimStatement, claimValues } from "../src/stores/postgres/claim.js";
+import { commitQuery, commitStatements } from "../src/stores/postgres/commit.js";
+import {
+  reapStatement,
+  releaseStatement,
+  releaseValues,
+  renewStatement,
+  renewValues,
+} from "../src/stores/postgres/leases.js";
+import { entriesQuery, findQuery, listStatements, partsValues } from "../src/stores/postgres/lists.js";
+import { entriesStatement, entriesValues, readQuery, readStatements } from "../src/stores/postgres/read.js";
+import { schemaOf } from "../src/stores/postgres/schema.js";
+import { Session, type Statement, type Value } from "../src/stores/postgres/session.js";
+import { removeStatement, restoreStatement, setAsideStatement } from "../src/stores/postgres/upkeep.js";
+import { change, PostgresPlace, postgresUrl } from "./postgres-support.js";
+
+describe.skipIf(postgresUrl === null)("the plans of the statements", () => {
+  const analyze = ({ schema }: PostgresPlace) =>
+    `analyze ${["resource", "entry", "part", "label"].map((name) => `${schema}.${name}`)}`;
+  test.each<[string, (place: PostgresPlace) => string]>([
+    ["the tables were new", () => "select"],
+    ["the server had just counted that there is nothing", analyze],
+    ["the server had just counted one row", (place) => `${rows(place, 1, 1)}; ${analyze(place)}`],
+    ["the server had just counted a few rows", (place) => `${rows(place, 1, 60)}; ${analyze(place)}`],
+    ["the server had just counted many rows", (place) => `${rows(place, 1, 40_000)}; ${analyze(place)}`],
+  ])("J10: read little of large tables, though they were made when %s", (_, before) =>
+    PostgresPlace.use(async (place) => {
+      await place.store();
+      await place.pool.query(before(place));
+      const session = await sessionOf(place);
+      for (const { statement, values } of statements(place)) {
+        await session.script(`prepare "${statement.name}" as ${statement.text}`);
+        await session.script(`explain ${execution(statement, values)}`); // Makes the plan that is kept.
+      }
+      await place.pool.query(rows(place, 1, 40_000));
+      const wide: string[] = [];
+      for (const { statement, values } of statements(place)) {
+        const plan = await explain(session, statement, values);
+        for (const scan of scansOf(plan)) wide.push(`${statement.name}: ${scan}`);
+        if (plan.pages > 200) wide.push(`${statement.name}: ${plan.pages} pages`);
+      }
+      expect(wide).toEqual([]);
+    }),
+  );
+
+  test("J10: a claim reads nothing of a backlog in a lane without room", () =>
+    PostgresPlace.use(async (place) => {
+      const store = await place.store();
+      await place.pool.query(rows(place, 1, 40_000));
+      const session = await sessionOf(place);
+      const claim = claimStatement(schemaOf(place.schema));
+      await session.script(`prepare "${claim.name}" as ${claim.text}`);
+      const request = { owner: "o", leaseMs: 1_000, limit: 10, laneRoom: 5, rooms: new Map([["backlog", 0]]) };
+      const plan = await explain(session, claim, claimValues(request, null));
+      expect(plan.rows).toBeLessThan(100);
+      expect(plan.pages).toBeLessThan(100);
+      // The backlog is there.
+      const { claimed } = await store.claim({ ...request, rooms: new Map() });
+      expect(claimed.map(({ lane }) => lane)).toEqual(Array.from({ length: 5 }, () => "backlog"));
+    }));
+});
+
+async function sessionOf(place: PostgresPlace): Promise<Session> {
+  const session = await Session.open(place.newPool(), 60_000);
+  place.atEnd(() => session.end());
+  return session;
+}
+
+/** Every statement of the store, with values that find something in the filled tables. */
+function statements(place: PostgresPlace): { readonly statement: Statement; readonly values: Value[] }[] {
+  const schema = schemaOf(place.schema);
+  const lists = listStatements(schema);
+  const commits = commitStatements(schema);
+  const at = { expected: { seq: 1, epoch: 0 } };
+  const held = { key: "k5", epoch: 0, seq: 1, dueAt: null };
+  const label = { name: "n", value: "v" };
+  const parts = { putParts: [{ id: "p", body: "1" }], deleteParts: ["q"], addLabels: [label], deleteEntries: [1] };
+  const page = { after: null, limit: 5 };
+  return [
+    readQuery(readStatements(schema), [{ key: "k1", parts: [] }]),
+    readQuery(readStatements(schema), [{ key: "k1", parts: ["p1", "p2"] }]),
+    { statement: entriesStatement(schema), values: entriesValues([{ key: "k1", seqs: [1, 2] }]) },
+    entriesQuery(lists, "k1", { kind: "after", after: 10, limit: 5 }),
+    entriesQuery(lists, "k1", { kind: "before", before: 1_000, limit: 5 }),
+    { statement: lists.parts, values: partsValues("k1", { prefix: "p", ...page }) },
+    findQuery(lists, { ...page, prefix: "k" }),
+    findQuery(lists, { ...page, label, prefix: "k" }),
+    commitQuery(commits, [change("k2", null, at), change("new", null)], null),
+    commitQuery(commits, [change("k3", null, { ...at, ...parts, removeLabels: [{ name: "n", value: "w" }] })], null),
+    {
+      statement: claimStatement(schema),
+      values: claimValues({ owner: "o", leaseMs: 9, limit: 5, laneRoom: 5, rooms: new Map() }, null),
+    },
+    { statement: renewStatement(schema), values: renewValues("o", [held], 1_000, null) },
+    { statement: releaseStatement(schema), values: releaseValues("o", [held], null) },
+    { statement: reapStatement(schema), values: [null, "o"] },
+    { statement: removeStatement(schema), values: ["k6", 1, 0] },
+    { statement: setAsideStatement(schema), values: ["k7", "why"] },
+    { statement: restoreStatement(schema), values: ["k7", null] },
+  ];
+}
+
+/**
+ * Resources of which half are due in one lane and half wait in others, some leased. The first has many entries and
+ * parts.
+ */
+function rows({ schema }: PostgresPlace, first: number, last: number): string {
+  const numbers = `generate_series(${first}, ${last}) as i`;
+  return `
+    insert into ${schema}.resource (id, key, seq, epoch, lane, due_at, state, lease_owner, lease_until)
+    select
+      i, 'k' || i, 1, 0, case when i % 2 = 0 then 'backlog' else 'lane ' || i % 10 end, case when i % 2 = 0 then i else 2e15 end, '{}',
+      case when i % 20 = 5 then 'o' end, case when i % 20 = 5 then 2e15 end
+    from ${numbers} on conflict do nothing;
+    insert into ${schema}.entry select i, 1, 1, 'noted', null, 'token', '{}' from ${numbers} on conflict do nothing;
+    insert into ${schema}.entry select 1, i + 1, 1, 'noted', null, 'token', '{}' from ${numbers} on conflict do nothing;
+    insert into ${schema}.part select 1, 'p' || i, '{}' from ${numbers} on conflict do nothing;
+    insert into ${schema}.part select i, 'q', '{}' from ${numbers} on conflict do nothing;
+    insert into ${schema}.label select i, 'n', 'v', 'k' || i from ${numbers} on conflict do nothing;
+    insert into ${schema}.owner select 'owner ' || i, i from generate_series(1, 3) as i on conflict do nothing;
+    select setval('${schema}.resource_id', 1000000)`;
+}
+
+interface Plan {
+  readonly nodes: readonly { readonly "Node Type": string; readonly "Relation Name"?: string }[];
+  /** Read from tables and indexes. */
+  readonly rows: number;
+  readonly pages: number;
+}
+
+function execution({ name }: Statement, values: readonly Value[]): string {
+  const literals = values.map((value) =>
+    typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : String(value),
+  );
+  return `execute "${name}" (${literals.join(", ")})`;
+}
+
+async function explain(session: Session, statement: Statement, values: readonly Value[]): Promise<Plan> {
+  const rows = await session.script(`explain (analyze, buffers, format json) ${execution(statement, values)}`);
+  const [{ Plan: root }] = JSON.parse(rows[0]?.[0] ?? "");
+  const nodes = flatten(root);
+  return {
+    nodes,
+    rows: nodes
+      .filter((node) => node["Relation Name"] !== undefined && node["Node Type"].includes("Scan"))
+      .reduce(
+        (sum, node) => sum + (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
+        0,
+      ),
+    pages: root["Shared Hit Blocks"] + root["Shared Read Blocks"],
+  };
+}
+
+/** Scans of whole tables; that of the owners may be one, who are few. */
+function scansOf(plan: Plan): readonly string[] {
+  return plan.nodes
+    .filter(
+      (node) =>
+        ["Seq Scan", "Hash Join", "Merge Join"].includes(node["Node Type"]) && node["Relation Name"] !== "owner",
+    )
+    .map((node) => `${node["Node Type"]} ${node["Relation Name"]}`);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: PostgreSQL's own JSON.
+function flatten(node: any): any[] {
+  return [node, ...(node.Plans ?? []).flatMap(flatten)];
+}

@@ -1,0 +1,128 @@
+import { randomBytes } from "node:crypto";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import pg from "pg";
+import { inject } from "vitest";
+import type { Store } from "../src/store.js";
+import { type PostgresStoreOptions, postgresStore } from "../src/stores/postgres/index.js";
+
+export { change } from "./postgres-change.js";
+
+/** Where the tests' PostgreSQL is; `null` if this run goes without. */
+export const postgresUrl = inject("postgresUrl");
+
+/** A schema of its own for one test, and what uses it. */
+export class PostgresPlace {
+  readonly schema = `test_${randomBytes(6).toString("hex")}`;
+  readonly url: string;
+  readonly pool: pg.Pool;
+  readonly #closing: (() => Promise<unknown>)[] = [];
+
+  constructor(url: string) {
+    this.url = url;
+    this.pool = this.newPool();
+  }
+
+  /** Runs a test in a fresh place and clears up after it. */
+  static async use(body: (place: PostgresPlace) => Promise<void>): Promise<void> {
+    const place = new PostgresPlace(postgresUrl ?? "");
+    try {
+      await body(place);
+    } finally {
+      for (const close of place.#closing.reverse()) await close();
+      await place.pool.query(`drop schema if exists ${place.schema} cascade`);
+      await place.pool.end();
+    }
+  }
+
+  newPool(url = this.url): pg.Pool {
+    const pool = new pg.Pool({ connectionString: url, max: 12 });
+    if (this.pool !== undefined) this.atEnd(() => pool.end());
+    return pool;
+  }
+
+  /** A store that was opened, with a pool of its own, as another process would have it. */
+  async store(options: PostgresStoreOptions = {}, pool = this.newPool()): Promise<Store> {
+    const store = postgresStore(pool, { schema: this.schema, ...options });
+    await store.open();
+    this.atEnd(() => store.close());
+    return store;
+  }
+
+  atEnd(close: () => Promise<unknown>): void {
+    this.#closing.push(close);
+  }
+
+  /** Ends all other sessions whose last statement was about this schema, as an administrator would. */
+  async terminateSessions(): Promise<number> {
+    const { rowCount } = await this.pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and query like $1",
+      [`%${this.schema}%`],
+    );
+    return rowCount ?? 0;
+  }
+}
+
+/** A way to the server that can be cut and can fall silent, as networks do. */
+export class Wire {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  readonly #target: URL;
+  #port = 0;
+  #silent = false;
+
+  private constructor(target: URL) {
+    this.#target = target;
+    this.#server = createServer((inbound) => this.#join(inbound));
+  }
+
+  static async to(url: string): Promise<Wire> {
+    const wire = new Wire(new URL(url));
+    await wire.restore();
+    return wire;
+  }
+
+  get url(): string {
+    const url = new URL(this.#target);
+    url.host = `127.0.0.1:${this.#port}`;
+    return url.href;
+  }
+
+  /** All connections break, and new ones are refused. */
+  async cut(): Promise<void> {
+    await new Promise<unknown>((resolve) => {
+      this.#server.close(resolve);
+      for (const socket of this.#sockets) socket.resetAndDestroy();
+    });
+  }
+
+  async restore(): Promise<void> {
+    this.#silent = false;
+    await new Promise<void>((resolve) => this.#server.listen(this.#port, "127.0.0.1", resolve));
+    const address = this.#server.address();
+    if (address !== null && typeof address === "object") this.#port = address.port;
+  }
+
+  /** Connections stay, but nothing comes through any more. */
+  fallSilent(): void {
+    this.#silent = true;
+  }
+
+  #join(inbound: Socket): void {
+    const outbound = connect(Number(this.#target.port), this.#target.hostname);
+    for (const [from, to] of [
+      [inbound, outbound],
+      [outbound, inbound],
+    ] as const) {
+      this.#sockets.add(from);
+      from.on("data", (data) => this.#silent || to.write(data));
+      from.on("error", () => to.destroy());
+      from.on("close", () => {
+        this.#sockets.delete(from);
+        to.destroy();
+      });
+    }
+  }
+}
+
+/** The name under which faults-outage.test.ts knows it. */
+export { Wire as Proxy };

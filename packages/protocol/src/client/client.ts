@@ -1,0 +1,341 @@
+import type { Catalog } from "../catalog/catalog.js";
+import { apiVersion, headerNames, type OriginatingIdentity, printOriginatingIdentity } from "../headers.js";
+import type {
+  BindRequest,
+  BindResponse,
+  DeleteResponse,
+  FetchBindingResponse,
+  FetchInstanceResponse,
+  LastOperationResponse,
+  ProvisionRequest,
+  ProvisionResponse,
+  UpdateRequest,
+  UpdateResponse,
+} from "../messages.js";
+import { type Answer, BrokerAnswerError, readAnswer } from "./answer.js";
+import { defaultPace, judgePoll, nextPauseMs, OperationFailedError, type PollingPace } from "./polling.js";
+
+export interface ClientOptions {
+  /** Where the broker is, up to but without `/v2`. */
+  readonly url: string | URL;
+  /** Basic credentials, or a whole Authorization header (`Bearer …`). */
+  readonly credentials?: { readonly username: string; readonly password: string } | string;
+  /** Of one request. Default 60 seconds. */
+  readonly timeoutMs?: number;
+  /** Default 2.17. */
+  readonly version?: string;
+  readonly fetch?: typeof fetch;
+  readonly pace?: PollingPace;
+  readonly now?: () => number;
+}
+
+export interface CallOptions {
+  /** Whose action this is. */
+  readonly identity?: OriginatingIdentity;
+  /** For tracing one request through both sides. */
+  readonly requestId?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface ChangeOptions extends CallOptions {
+  /** Whether the broker may answer before it has finished. Default true. */
+  readonly acceptsIncomplete?: boolean;
+}
+
+export interface DeleteOptions extends ChangeOptions {
+  readonly serviceId: string;
+  readonly planId: string;
+}
+
+/** The broker has finished, or goes on and says under which name. */
+export type Changed<Body> =
+  | { readonly kind: "done"; readonly status: number; readonly body: Body }
+  | { readonly kind: "accepted"; readonly status: 202; readonly body: Body; readonly operation: string | undefined };
+
+export interface WaitOptions extends CallOptions {
+  readonly operation?: string | undefined;
+  readonly serviceId?: string;
+  /** The plan before the change. */
+  readonly planId?: string;
+  /** 410 then means that it is gone. */
+  readonly deleting?: boolean;
+  /** Seconds, as the plan's `maximum_polling_duration` says. Default a week. */
+  readonly maximumPollingDuration?: number;
+  readonly onPoll?: (last: LastOperationResponse | undefined) => void;
+}
+
+/** A typed client for any Open Service Broker. An answer that says no is thrown as a BrokerAnswerError. */
+export interface Client {
+  catalog(
+    options?: CallOptions & { readonly etag?: string },
+  ): Promise<{ readonly catalog: Catalog | "unchanged"; readonly etag: string | undefined }>;
+  provision(instance: string, request: ProvisionRequest, options?: ChangeOptions): Promise<Changed<ProvisionResponse>>;
+  fetchInstance(instance: string, options?: CallOptions & Hints): Promise<FetchInstanceResponse>;
+  update(instance: string, request: UpdateRequest, options?: ChangeOptions): Promise<Changed<UpdateResponse>>;
+  /** 410 counts as done. */
+  deprovision(instance: string, options: DeleteOptions): Promise<Changed<DeleteResponse>>;
+  bind(
+    instance: string,
+    binding: string,
+    request: BindRequest,
+    options?: ChangeOptions,
+  ): Promise<Changed<BindResponse>>;
+  fetchBinding(instance: string, binding: string, options?: CallOptions & Hints): Promise<FetchBindingResponse>;
+  /** 410 counts as done. */
+  unbind(instance: string, binding: string, options: DeleteOptions): Promise<Changed<DeleteResponse>>;
+  instanceLastOperation(instance: string, options?: WaitOptions): Promise<LastOperationResponse>;
+  bindingLastOperation(instance: string, binding: string, options?: WaitOptions): Promise<LastOperationResponse>;
+  /** Polls until the operation has ended, as the broker advises; throws OperationFailedError if it failed or its time is up. */
+  waitForInstance(instance: string, options?: WaitOptions): Promise<LastOperationResponse>;
+  waitForBinding(instance: string, binding: string, options?: WaitOptions): Promise<LastOperationResponse>;
+}
+
+export interface Hints {
+  readonly serviceId?: string;
+  readonly planId?: string;
+}
+
+const defaultTimeoutMs = 60_000;
+const longestPollingSeconds = 7 * 24 * 60 * 60;
+
+export function createClient(options: ClientOptions): Client {
+  return new FetchClient(options);
+}
+
+class FetchClient implements Client {
+  readonly #options: ClientOptions;
+  readonly #base: string;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    this.#base = String(options.url).replace(/\/+$/, "");
+  }
+
+  async catalog(
+    options: CallOptions & { readonly etag?: string } = {},
+  ): Promise<{ catalog: Catalog | "unchanged"; etag: string | undefined }> {
+    const headers = options.etag === undefined ? {} : { "if-none-match": options.etag };
+    const answer = await this.#ask("GET", "/v2/catalog", {}, undefined, options, headers);
+    if (answer.status === 304) return { catalog: "unchanged", etag: options.etag };
+    return { catalog: this.#body<Catalog>(answer, [200]), etag: answer.etag };
+  }
+
+  async provision(
+    instance: string,
+    request: ProvisionRequest,
+    options: ChangeOptions = {},
+  ): Promise<Changed<ProvisionResponse>> {
+    return this.#change("PUT", instancePath(instance), {}, request, options, [200, 201]);
+  }
+
+  async fetchInstance(instance: string, options: CallOptions & Hints = {}): Promise<FetchInstanceResponse> {
+    return this.#body(await this.#ask("GET", instancePath(instance), hints(options), undefined, options), [200]);
+  }
+
+  async update(
+    instance: string,
+    request: UpdateRequest,
+    options: ChangeOptions = {},
+  ): Promise<Changed<UpdateResponse>> {
+    return this.#change("PATCH", instancePath(instance), {}, request, options, [200]);
+  }
+
+  async deprovision(instance: string, options: DeleteOptions): Promise<Changed<DeleteResponse>> {
+    return this.#change("DELETE", instancePath(instance), hints(options), undefined, options, [200, 410]);
+  }
+
+  async bind(
+    instance: string,
+    binding: string,
+    request: BindRequest,
+    options: ChangeOptions = {},
+  ): Promise<Changed<BindResponse>> {
+    return this.#change("PUT", bindingPath(instance, binding), {}, request, options, [200, 201]);
+  }
+
+  async fetchBinding(
+    instance: string,
+    binding: string,
+    options: CallOptions & Hints = {},
+  ): Promise<FetchBindingResponse> {
+    return this.#body(
+      await this.#ask("GET", bindingPath(instance, binding), hints(options), undefined, options),
+      [200],
+    );
+  }
+
+  async unbind(instance: string, binding: string, options: DeleteOptions): Promise<Changed<DeleteResponse>> {
+    return this.#change("DELETE", bindingPath(instance, binding), hints(options), undefined, options, [200, 410]);
+  }
+
+  async instanceLastOperation(instance: string, options: WaitOptions = {}): Promise<LastOperationResponse> {
+    return this.#body(await this.#poll(instancePath(instance), options), [200]);
+  }
+
+  async bindingLastOperation(
+    instance: string,
+    binding: string,
+    options: WaitOptions = {},
+  ): Promise<LastOperationResponse> {
+    return this.#body(await this.#poll(bindingPath(instance, binding), options), [200]);
+  }
+
+  waitForInstance(instance: string, options: WaitOptions = {}): Promise<LastOperationResponse> {
+    return this.#wait(instancePath(instance), options);
+  }
+
+  waitForBinding(instance: string, binding: string, options: WaitOptions = {}): Promise<LastOperationResponse> {
+    return this.#wait(bindingPath(instance, binding), options);
+  }
+
+  #poll(path: string, options: WaitOptions): Promise<Answer> {
+    const operation =
+      options.operation === undefined || options.operation === "" ? {} : { operation: options.operation };
+    return this.#ask("GET", `${path}/last_operation`, { ...hints(options), ...operation }, undefined, options);
+  }
+
+  async #wait(path: string, options: WaitOptions): Promise<LastOperationResponse> {
+    const { pace = defaultPace, now = Date.now } = this.#options;
+    const seconds = Math.min(options.maximumPollingDuration ?? longestPollingSeconds, longestPollingSeconds);
+    const giveUpAt = now() + seconds * 1_000;
+    for (let polls = 0; ; polls++) {
+      // No answer is no reason to stop asking; being called off is.
+      const answer = await this.#poll(path, options).catch((error: unknown) => {
+        if (options.signal?.aborted) throw error;
+        return undefined;
+      });
+      const verdict = judgePoll(answer, options.deleting ?? false);
+      if (verdict.kind === "gone") return { state: "succeeded", description: "the resource is gone" };
+      options.onPoll?.(verdict.last);
+      if (verdict.kind === "ended" && verdict.last.state === "succeeded") return verdict.last;
+      if (verdict.kind === "ended") {
+        throw new OperationFailedError(
+          verdict.last.description ?? "the operation has failed; the broker does not say why",
+          verdict.last,
+        );
+      }
+      const leftMs = giveUpAt - now();
+      if (leftMs <= 0)
+        throw new OperationFailedError(`the operation has not ended within ${seconds} seconds`, verdict.last);
+      // However long the pause should be: there is a last look when the time is up.
+      await pause(Math.min(nextPauseMs(polls, answer?.retryAfterMs, pace), leftMs), options.signal);
+    }
+  }
+
+  async #change<Body>(
+    method: string,
+    path: string,
+    query: Readonly<Record<string, string>>,
+    body: object | undefined,
+    options: ChangeOptions,
+    done: readonly number[],
+  ): Promise<Changed<Body>> {
+    const incomplete = (options.acceptsIncomplete ?? true) ? { accepts_incomplete: "true" } : {};
+    const answer = await this.#ask(method, path, { ...query, ...incomplete }, body, options);
+    if (answer.status === 202) {
+      const accepted = this.#body<Body & { operation?: unknown }>(answer, [202]);
+      return { kind: "accepted", status: 202, body: accepted, operation: operationOf(accepted.operation, answer) };
+    }
+    // 410 has nothing to say beyond its status.
+    if (answer.status === 410 && done.includes(410))
+      return { kind: "done", status: 410, body: (answer.body ?? {}) as Body };
+    return { kind: "done", status: answer.status, body: this.#body<Body>(answer, done) };
+  }
+
+  #body<Body>(answer: Answer, expected: readonly number[]): Body {
+    if (!expected.includes(answer.status)) {
+      const said = answer.body?.description;
+      const why = typeof said === "string" && said !== "" ? said : "it does not say why";
+      throw new BrokerAnswerError(`the broker answered ${answer.status}: ${why}`, { answer });
+    }
+    if (answer.body === undefined)
+      throw new BrokerAnswerError(`the broker answered ${answer.status} without a JSON object`, { answer });
+    return answer.body as unknown as Body;
+  }
+
+  async #ask(
+    method: string,
+    path: string,
+    query: Readonly<Record<string, string>>,
+    body: object | undefined,
+    { identity, requestId, signal }: CallOptions,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<Answer> {
+    const { timeoutMs = defaultTimeoutMs, version = apiVersion, now = Date.now } = this.#options;
+    const search = new URLSearchParams(query).toString();
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const request: RequestInit = {
+      method,
+      headers: {
+        accept: "application/json",
+        [headerNames.version]: version,
+        ...authorization(this.#options.credentials),
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...(identity !== undefined && { [headerNames.originatingIdentity]: printOriginatingIdentity(identity) }),
+        ...(requestId !== undefined && { [headerNames.requestIdentity]: requestId }),
+        ...more,
+      },
+      // A redirect would take the credentials along to who knows where.
+      redirect: "manual",
+      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    };
+    const call = this.#options.fetch ?? fetch;
+    try {
+      const response = await call(`${this.#base}${path}${search === "" ? "" : `?${search}`}`, request);
+      return await readAnswer(response, now);
+    } catch (cause) {
+      if (cause instanceof BrokerAnswerError) throw cause;
+      const why = timeout.aborted
+        ? `no answer within ${timeoutMs} ms`
+        : signal?.aborted
+          ? "called off"
+          : "no connection";
+      throw new BrokerAnswerError(`the broker did not answer: ${why}`, { cause });
+    }
+  }
+}
+
+/** `undefined`: the broker names none, and is asked for its last operation. */
+function operationOf(operation: unknown, answer: Answer): string | undefined {
+  if (operation === undefined || operation === null || operation === "") return undefined;
+  if (typeof operation === "string") return operation;
+  // As if there were no body: it is not what the specification says it is.
+  const malformed = { ...answer, body: undefined };
+  throw new BrokerAnswerError("the broker answered 202 with an operation that is not a text", { answer: malformed });
+}
+
+function instancePath(instance: string): string {
+  return `/v2/service_instances/${encodeURIComponent(instance)}`;
+}
+
+function bindingPath(instance: string, binding: string): string {
+  return `${instancePath(instance)}/service_bindings/${encodeURIComponent(binding)}`;
+}
+
+function hints({ serviceId, planId }: Hints): Record<string, string> {
+  return { ...(serviceId && { service_id: serviceId }), ...(planId && { plan_id: planId }) };
+}
+
+function authorization(credentials: ClientOptions["credentials"]): Record<string, string> {
+  if (credentials === undefined) return {};
+  if (typeof credentials === "string") return { authorization: credentials };
+  const bytes = new TextEncoder().encode(`${credentials.username}:${credentials.password}`);
+  return { authorization: `Basic ${btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))}` };
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(done, ms);
+    function done(): void {
+      signal?.removeEventListener("abort", called);
+      resolve();
+    }
+    function called(): void {
+      clearTimeout(timer);
+      reject(new BrokerAnswerError("waiting was called off", { cause: signal?.reason }));
+    }
+    if (signal?.aborted) called();
+    else signal?.addEventListener("abort", called, { once: true });
+  });
+}

@@ -1,0 +1,57 @@
+export { type AnswerClass, type Call, classify, orphanOfFailedOperation, type Received } from "./answers.js";
+export {
+  type Catalog,
+  type DashboardClient,
+  type InputSchema,
+  isBindable,
+  isPlanUpdateable,
+  type PlanSchemas,
+  type Requirement,
+  type ServiceOffering,
+  type ServicePlan,
+} from "./catalog/catalog.js";
+export type { Finding } from "./catalog/check.js";
+export { checkCatalog } from "./catalog/check-catalog.js";
+export { isSemanticVersion } from "./catalog/semantic-version.js";
+export {
+  type CloudFoundryContext,
+  type Context,
+  isVolatileContextField,
+  type KubernetesContext,
+  type OtherContext,
+  stableContext,
+} from "./context.js";
+export { BrokerError, type BrokerErrorCode, type BrokerErrorOptions, brokerErrors, type ErrorBody } from "./errors.js";
+export {
+  type ApiVersion,
+  apiVersion,
+  headerNames,
+  isSupported,
+  type OriginatingIdentity,
+  parseApiVersion,
+  parseOriginatingIdentity,
+  printOriginatingIdentity,
+} from "./headers.js";
+export { isDeeperThan, isJsonObject, type Json, type JsonObject } from "./json.js";
+export {
+  type Binding,
+  type BindingMetadata,
+  type BindRequest,
+  type BindResource,
+  type BindResponse,
+  type DeleteResponse,
+  type Endpoint,
+  type FetchBindingResponse,
+  type FetchInstanceResponse,
+  type InstanceMetadata,
+  type LastOperationResponse,
+  longestOperation,
+  type MaintenanceInfo,
+  type OperationState,
+  type PreviousValues,
+  type ProvisionRequest,
+  type ProvisionResponse,
+  type UpdateRequest,
+  type UpdateResponse,
+  type VolumeMount,
+} from "./messages.js";

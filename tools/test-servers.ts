@@ -1,0 +1,29 @@
+import type { TestProject } from "vitest/node";
+import { type LeftOut, type RunningServer, startMariadb, startPostgres } from "./servers.js";
+
+/**
+ * Starts the database servers once for a whole test run. A server that this machine does not have is left out with one line
+ * that says so; with OSBERT_TEST_REQUIRE=all that fails the run instead.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const [postgres, mariadb] = await Promise.all([startPostgres(), startMariadb()]);
+  const servers = { PostgreSQL: postgres, MariaDB: mariadb };
+  const stop = async () => {
+    await Promise.all(Object.values(servers).map(async (server) => "leftOut" in server || (await server.stop())));
+  };
+  const lines = Object.entries(servers).flatMap(([name, server]) =>
+    "leftOut" in server ? [`left out: ${name} store tests — ${server.leftOut}`] : [],
+  );
+  if (lines.length > 0 && process.env.OSBERT_TEST_REQUIRE === "all") {
+    await stop();
+    throw new Error(`OSBERT_TEST_REQUIRE=all, but ${lines.join("; ")}`);
+  }
+  for (const line of lines) console.log(line);
+  project.provide("postgresUrl", urlOf(postgres));
+  project.provide("mysqlUrl", urlOf(mariadb));
+  return stop;
+}
+
+function urlOf(server: RunningServer | LeftOut): string | null {
+  return "leftOut" in server ? null : server.url;
+}
