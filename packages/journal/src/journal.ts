@@ -29,7 +29,7 @@ export interface JournalOptions {
   readonly kinds: OperationKinds;
   /** Operations that run at the same time in this process. Default 256. */
   readonly concurrency?: number;
-  /** Of them, how many of one lane, so that a service that hangs leaves room for the others. Default a quarter. */
+  /** Of them, how many of one lane, so that a service that hangs leaves room for the others. Default half. */
   readonly laneConcurrency?: number;
   /** Open operations of one resource. Default 10,000. */
   readonly maxOpen?: number;
@@ -155,7 +155,7 @@ class StoreJournal implements Journal {
       { ...common, writer: this.#writer, cells: this.#cells, reached: this.#reached, settled },
       {
         concurrency,
-        laneConcurrency: options.laneConcurrency ?? Math.max(1, Math.ceil(concurrency / 4)),
+        laneConcurrency: options.laneConcurrency ?? Math.max(1, Math.ceil(concurrency / 2)),
         graceMs: this.#graceMs,
         leaseMs: options.leaseMs ?? store.pace.leaseMs,
       },

@@ -42,10 +42,16 @@ export async function mariadbCeiling(place: MariadbPlace, changes: readonly Chan
     await Promise.all(connections.slice(0, count).map(go));
     return (done * 1000) / (performance.now() - started);
   };
+  const ways = (counts: readonly number[], sizeOf: (count: number) => number) =>
+    Object.fromEntries(
+      counts.map((count) => [
+        `${count} × transactions of ${sizeOf(count)}`,
+        (ms: number) => run(ms, count, sizeOf(count)),
+      ]),
+    );
   return {
-    grouped: Object.fromEntries(
-      connectionCounts.map((count) => [`${count} × transactions of ${group}`, (ms: number) => run(ms, count, group)]),
-    ),
+    grouped: ways(connectionCounts, () => group),
+    shared: ways(connectionCounts, (count) => Math.ceil(group / count)),
     ungrouped: (ms) => run(ms, mostConnections, 1),
     async close() {
       await Promise.all(connections.map((connection) => connection.end()));

@@ -39,10 +39,13 @@ export async function postgresCeiling(
     await Promise.all(clients.slice(0, connections).map(go));
     return (done * 1000) / (performance.now() - started);
   };
+  const ways = (counts: readonly number[], sizeOf: (count: number) => number) =>
+    Object.fromEntries(
+      counts.map((count) => [`${count} × batches of ${sizeOf(count)}`, (ms: number) => run(ms, count, sizeOf(count))]),
+    );
   return {
-    grouped: Object.fromEntries(
-      connectionCounts.map((count) => [`${count} × batches of ${group}`, (ms: number) => run(ms, count, group)]),
-    ),
+    grouped: ways(connectionCounts, () => group),
+    shared: ways(connectionCounts, (count) => Math.ceil(group / count)),
     ungrouped: (ms) => run(ms, mostConnections, 1),
     async close() {
       for (const client of clients) client.release();

@@ -38,6 +38,7 @@ export async function sqliteCeiling(place: SqlitePlace, changes: readonly Change
   };
   return {
     grouped: { [`transactions of ${group}`]: (ms) => run(ms, group) },
+    shared: {},
     ungrouped: (ms) => run(ms, 1),
     close: async () => void database.close(),
   };
