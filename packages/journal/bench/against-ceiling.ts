@@ -1,14 +1,12 @@
 import type { Ceiling } from "./ceilings/ceiling.js";
 import { perSecond } from "./figure.js";
-import { bestOf, inTurn } from "./rounds.js";
+import { bestOf, inTurn, type Rounds } from "./rounds.js";
 import { median, medianRatio } from "./statistics.js";
 
 export interface Contest {
   readonly ceiling: Ceiling;
   /** For so long; answers how many a second. */
   readonly ours: (ms: number) => Promise<number>;
-  /** Also lets the driver commit one by one, for comparison. */
-  readonly ungrouped: boolean;
   readonly rounds: number;
   readonly ms: number;
 }
@@ -16,25 +14,34 @@ export interface Contest {
 export interface ContestResult {
   /** Our rate as a share of the ceiling's best way. */
   readonly share: number;
+  /** Our rate as a share of the best way that has no more under way than our callers, if there are such ways. */
+  readonly shareOfShared: number | undefined;
   readonly beside: string;
+  readonly besideShared: string;
   readonly details: Readonly<Record<string, readonly number[] | string>>;
 }
 
 /** Lets the journal and every way of its ceiling run in turn. */
-export async function againstCeiling({ ceiling, ours, ungrouped, rounds, ms }: Contest): Promise<ContestResult> {
-  const ways = Object.keys(ceiling.grouped);
+export async function againstCeiling({ ceiling, ours, rounds, ms }: Contest): Promise<ContestResult> {
+  const ways = Object.entries({ ...ceiling.grouped, ...ceiling.shared });
   const results = await inTurn<string>(rounds, {
-    ...Object.fromEntries(Object.entries(ceiling.grouped).map(([way, run]) => [way, () => run(ms)])),
+    ...Object.fromEntries(ways.map(([way, run]) => [way, () => run(ms)])),
     journal: () => ours(ms),
-    ...(ungrouped && { ungrouped: () => ceiling.ungrouped(ms) }),
+    ungrouped: () => ceiling.ungrouped(ms),
   });
-  const best = bestOf(results, ways);
-  const { journal = [], ungrouped: single } = results;
-  const raw = results[best] ?? [];
-  const alone = single === undefined ? "" : `; ${perSecond(median(single))} raw without grouping`;
+  const best = bestOf(results, Object.keys(ceiling.grouped));
+  const shared = Object.keys(ceiling.shared);
+  const bestShared = shared.length === 0 ? best : bestOf(results, shared);
+  const [journal, ungrouped] = [results.journal ?? [], results.ungrouped ?? []];
   return {
-    share: medianRatio(journal, raw),
-    beside: `${perSecond(median(journal))} of ${perSecond(median(raw))} raw, ${best}${alone}`,
-    details: { best, ...results },
+    share: medianRatio(journal, results[best] ?? []),
+    shareOfShared: shared.length === 0 ? undefined : medianRatio(journal, results[bestShared] ?? []),
+    beside: `${sentence(results, best)}; ${perSecond(median(ungrouped))} raw without grouping`,
+    besideShared: sentence(results, bestShared),
+    details: { best, bestShared, ...results },
   };
+}
+
+function sentence(results: Rounds<string>, way: string): string {
+  return `${perSecond(median(results.journal ?? []))} of ${perSecond(median(results[way] ?? []))} raw, ${way}`;
 }

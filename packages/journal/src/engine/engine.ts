@@ -290,8 +290,9 @@ export class Engine {
     const arrive = () => this.#leases.arrive(() => this.#comeBack());
     const back = async () => {
       await this.#ports.writer.persist("attend", arrive, { mayGoOn: stopped });
-      await this.#leases.reap();
+      // Whatever becomes of reaping, there may be work.
       this.#claims.look();
+      await this.#reap();
     };
     this.#track(back().catch((error: unknown) => this.#failed("attend", error)));
   }

@@ -42,7 +42,9 @@ export class Leases {
   /** Comes under a new name. `lost`: the store no longer vouches for it, and everything held has been let go. */
   async arrive(lost: () => void): Promise<void> {
     const owner = this.#ports.token();
+    let gone = false;
     await this.#ports.store.attend(owner, () => {
+      gone = true;
       if (this.#owner !== owner) return;
       this.#owner = null;
       this.#ports.observe({ kind: "presence lost" });
@@ -50,6 +52,7 @@ export class Leases {
       for (const cell of [...this.#ports.cells.all()]) this.lose(cell);
       lost();
     });
+    if (gone) throw new JournalError("store-unavailable", "the store lost sight of this engine as soon as it came");
     this.#owner = owner;
   }
 
@@ -91,6 +94,8 @@ export class Leases {
    */
   adopt(cell: Cell, record: StoredRecord): "new" | "held" | "none" {
     if (cell.held?.epoch === record.epoch) return "held";
+    // An answer that was overtaken: what is held now is newer.
+    if (cell.held !== undefined && cell.held.epoch > record.epoch) return "none";
     if (record.epoch <= (this.#givenBack.get(record.key) ?? -1) || record.lease?.owner !== this.#owner) return "none";
     this.lose(cell);
     this.take(cell, record);

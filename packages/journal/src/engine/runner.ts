@@ -421,6 +421,8 @@ export class Runner implements AttemptHost {
   ): Promise<void> {
     const cell = this.#cellOf(attempt);
     const record = (draft: Draft) => {
+      // While it waited for its turn, the lease may have been lost and taken anew, by this very process.
+      if (cell.attempts.get(attempt.operation.id) !== attempt) throw new JournalError("lease-lost");
       const open = draft.state.open.find(({ id }) => id === attempt.operation.id);
       if (open === undefined) throw new JournalError("lease-lost", "the operation was ended by another engine");
       if (open.cancel === null) return write(draft, open);

@@ -1,0 +1,131 @@
+import { expect, test } from "vitest";
+import { JournalError, type JournalOptions, openJournal } from "../src/index.js";
+import { memoryStore } from "../src/stores/memory.js";
+
+const by = { actor: { type: "user", subject: "anna" } } as const;
+
+/** On a memory store, with the real clock: nobody polls, so whatever is due must lead to a look by itself. */
+async function started(options: Omit<JournalOptions, "store">) {
+  const journal = await openJournal({ store: memoryStore(), ...options });
+  await journal.start();
+  return journal;
+}
+
+test("cancelling more operations than the record holds does not strand those behind them", async () => {
+  const journal = await openJournal({ store: memoryStore(), kinds: { job: { run: async () => "done" } } });
+  const asked = Array.from({ length: 200 }, () => ({ kind: "job" }));
+  const { accepted } = await journal.transact("k", () => ({ result: null, change: { accept: asked } }), { by });
+  const cancel = accepted.slice(0, 128).map(({ id }) => ({ operation: id, reason: "not wanted" }));
+  await journal.transact("k", () => ({ result: null, cancel }), { by });
+  await journal.start();
+  const last = accepted.at(-1)?.id ?? "";
+  expect(await journal.ended("k", last, { withinMs: 10_000 })).toEqual({ kind: "succeeded", result: "done" });
+  await journal.stop();
+});
+
+test("a shared operation that waits for a place beside a running one is ended by its deadline", async () => {
+  const hang = { mode: "shared", run: () => new Promise<never>(() => undefined) } as const;
+  const journal = await started({ kinds: { hang }, concurrency: 4, laneConcurrency: 1, graceMs: 10 });
+  const accept = [{ kind: "hang" }, { kind: "hang", deadlineMs: 50 }];
+  const { accepted } = await journal.transact("k", () => ({ result: null, change: { accept } }), { by });
+  const outcome = await journal.ended("k", accepted[1]?.id ?? "", { withinMs: 10_000 });
+  expect(outcome).toMatchObject({ kind: "failed", error: { class: "deadline" } });
+  await journal.stop({ drainMs: 0 });
+});
+
+test("a resource with work for a full lane and later work for a free one is not claimed over and over", async () => {
+  const hang = { run: () => new Promise<never>(() => undefined) };
+  const quick = { mode: "shared", run: async () => "done" } as const;
+  const store = memoryStore();
+  let claims = 0;
+  const counted = new Proxy(store, {
+    get(target, name) {
+      if (name === "claim") claims++;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  const journal = await openJournal({
+    store: counted,
+    kinds: { hang, quick },
+    concurrency: 4,
+    laneConcurrency: 1,
+    graceMs: 10,
+  });
+  await journal.start();
+  await journal.transact("other", () => ({ result: null, change: { accept: [{ kind: "hang", lane: "full" }] } }), {
+    by,
+  });
+  const accept = [
+    { kind: "quick", lane: "free", delayMs: 60_000 },
+    { kind: "quick", lane: "full" },
+  ];
+  await journal.transact("k", () => ({ result: null, change: { accept } }), { by });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(claims).toBeLessThan(10);
+  await journal.stop({ drainMs: 0 });
+});
+
+test("a reason that is too long is refused, and the operation can still be cancelled", async () => {
+  const journal = await started({ kinds: { job: { run: async () => 1 } } });
+  const accept = [{ kind: "job", delayMs: 60_000 }];
+  const { accepted } = await journal.transact("k", () => ({ result: null, change: { accept } }), { by });
+  const id = accepted[0]?.id ?? "";
+  await expect(journal.cancel("k", id, "x".repeat(1_048_000), by)).rejects.toThrow(JournalError);
+  expect(await journal.cancel("k", id, "enough", by)).toBe(true);
+  expect((await journal.operation("k", id))?.outcome).toEqual({ kind: "cancelled", reason: "enough" });
+  await journal.stop();
+});
+
+test("stopping twice at once lets what runs end", async () => {
+  let finish = (_: string): void => undefined;
+  const running = new Promise<string>((resolve) => {
+    finish = resolve;
+  });
+  const store = memoryStore();
+  const journal = await openJournal({ store, kinds: { job: { run: () => running } } });
+  await journal.start();
+  const { accepted } = await journal.transact("k", () => ({ result: null, change: { accept: [{ kind: "job" }] } }), {
+    by,
+  });
+  const stops = [journal.stop({ drainMs: 10_000 }), journal.stop({ drainMs: 0 })];
+  finish("done");
+  await Promise.all(stops);
+  const after = await openJournal({ store, kinds: {} });
+  expect((await after.operation("k", accepted[0]?.id ?? ""))?.outcome).toEqual({ kind: "succeeded", result: "done" });
+  await after.stop();
+});
+
+test("the last words of an operation on a part are kept", async () => {
+  const journal = await started({
+    kinds: {
+      job: {
+        async run(operation) {
+          operation.describe("final words");
+        },
+        settle: () => ({}),
+      },
+    },
+  });
+  const change = { parts: { p: { a: 1 } }, accept: [{ kind: "job", part: "p" }] };
+  const { accepted } = await journal.transact("k", () => ({ result: null, change }), { by });
+  await journal.ended("k", accepted[0]?.id ?? "", { withinMs: 10_000 });
+  expect((await journal.read("k"))?.last?.description).toBe("final words");
+  await journal.stop();
+});
+
+test("an id that never was does not lead through the whole journal", async () => {
+  const store = memoryStore();
+  const journal = await openJournal({ store, kinds: {} });
+  const entries = Array.from({ length: 3_000 }, (_, index) => ({ kind: "note", payload: index }));
+  await journal.transact("k", () => ({ result: null, change: { entries } }), { by });
+  let reads = 0;
+  const read = store.entries.bind(store);
+  store.entries = (key, range) => {
+    reads++;
+    return read(key, range);
+  };
+  expect(await journal.operation("k", "1-x")).toBeUndefined();
+  expect(reads).toBe(1);
+  await journal.stop();
+});
