@@ -45,11 +45,11 @@ export const services = Array.from({ length: 10 }, (_, index) =>
 
 if (kind === "bare") {
   const broker = createBroker({ services, store: sqliteStore(join(folder, "unused.db")) });
-  const { body } = broker.catalog;
+  const { bytes } = broker.catalog;
   const last = JSON.stringify({ state: "succeeded", description: "provision succeeded" });
   const app = fastify();
   const type = "application/json";
-  app.get("/v2/catalog", (_request, reply) => reply.header("content-type", type).send(body));
+  app.get("/v2/catalog", (_request, reply) => reply.header("content-type", type).send(bytes));
   app.get("/v2/service_instances/:instance/last_operation", (_request, reply) =>
     reply.header("content-type", type).send(last),
   );

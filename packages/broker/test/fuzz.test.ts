@@ -93,15 +93,17 @@ test(
     const send = async ({ method, url, headers, body, wire }: FuzzRequest): Promise<void> => {
       const request = { method, url, body, header: (name: string) => headers[name.toLowerCase()] };
       // A path that the test's own client cannot send goes straight to the handler: a server might see it.
-      const answer = await (wires[wire] as Handler)(request).catch((error: { readonly code?: string }) => {
-        if (error.code !== "ERR_INVALID_URL") throw error;
-        return (wires[0] as Handler)(request);
-      });
+      const answer = await Promise.resolve((wires[wire] as Handler)(request)).catch(
+        (error: { readonly code?: string }) => {
+          if (error.code !== "ERR_INVALID_URL") throw error;
+          return (wires[0] as Handler)(request);
+        },
+      );
       counts.set(answer.status, (counts.get(answer.status) ?? 0) + 1);
       const said = `${method} ${url} → ${answer.status} ${answer.body.slice(0, 200)}`;
       if (answer.status >= 500) throw new Error(said);
       if (method === "HEAD" || answer.status === 304) return expect(answer.body, said).toBe("");
-      const told = JSON.parse(answer.body) as { description?: unknown };
+      const told = JSON.parse(String(answer.body)) as { description?: unknown };
       if (typeof told !== "object" || told === null || Array.isArray(told)) throw new Error(said);
       if (answer.status >= 400 && !(typeof told.description === "string" && told.description.trim() !== "")) {
         throw new Error(said);

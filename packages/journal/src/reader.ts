@@ -7,7 +7,7 @@ import { checkKey } from "./names.js";
 import type { Observe } from "./observe.js";
 import { type Actor, acceptedSeq, type OpenOperation, type Outcome } from "./operation.js";
 import type { Entry, Resource } from "./resource.js";
-import { readState } from "./state.js";
+import { stateOf } from "./state.js";
 import type { Label, Store, StoredEntry, StoredRecord } from "./store.js";
 
 export interface EntryPage {
@@ -118,7 +118,7 @@ export class Reader {
     if (accepted === undefined || queuePart === undefined) return undefined;
     const found = await this.#store.read(key, [queuePart]);
     if (found === undefined) return undefined;
-    const { open, last } = readState(key, found.record.state);
+    const { open, last } = stateOf(found.record);
     const waiting = found.parts.get(queuePart);
     const operation =
       open.find((candidate) => candidate.id === id) ??
@@ -139,7 +139,7 @@ export class Reader {
   }
 
   #view(record: StoredRecord, parts: ReadonlyMap<string, string>): Resource {
-    const state = readState(record.key, record.state);
+    const state = stateOf(record);
     return viewOf(record.key, record.seq, state, parts, isLeased({ record, state }, this.#now()));
   }
 

@@ -1,6 +1,7 @@
 import { JournalError } from "./errors.js";
 import type { Json } from "./json.js";
 import type { FinishedOperation, OpenOperation } from "./operation.js";
+import type { StoredRecord } from "./store.js";
 
 /** What a record's text says: the fold of its entries, as far as anyone must know it without reading them. */
 export interface ResourceState {
@@ -36,7 +37,27 @@ export const emptyState: ResourceState = {
   heldEpoch: 0,
 };
 
-export function readState(key: string, text: string): ResourceState {
+const known = new WeakMap<StoredRecord, ResourceState>();
+
+/** The state of a record, read from its text once: stores may answer the same record again and again. Nobody may change it. */
+export function stateOf(record: StoredRecord): ResourceState {
+  let state = known.get(record);
+  if (state === undefined) {
+    state = freeze(readState(record.key, record.state));
+    known.set(record, state);
+  }
+  return state;
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null) {
+    for (const name in value) freeze(value[name]);
+    Object.freeze(value);
+  }
+  return value;
+}
+
+function readState(key: string, text: string): ResourceState {
   let value: unknown;
   try {
     value = JSON.parse(text);

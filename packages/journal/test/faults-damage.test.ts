@@ -155,14 +155,19 @@ describe("SQLite", () => {
       }
     };
     const resource = "(select id from resource where key = ?)";
+    const store = sqliteStore(path);
     await body({
-      store: sqliteStore(path),
-      setState: async (key, text) =>
-        behind((database) => {
+      store,
+      async setState(key, text) {
+        const old = behind((database) => {
           const { state } = database.prepare("select state from resource where key = ?").get(key) as { state: string };
           database.prepare("update resource set state = ? where key = ?").run(text, key);
           return state;
-        }),
+        });
+        // The store owns its file and remembers what it read last; this makes it look again.
+        await store.reap("nobody");
+        return old;
+      },
       setEntry: async (key, seq, text) =>
         behind((database) => {
           const at = `where resource = ${resource} and seq = ?`;

@@ -3,7 +3,7 @@ import type { BrokerError } from "@osbert/protocol";
 /** What goes back to the platform. */
 export interface Answer {
   readonly status: number;
-  /** An object, or a text that is JSON already. */
+  /** An object, or a text (or its bytes) that is JSON already. */
   readonly body: object | string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -26,7 +26,7 @@ export function answer(
   body: object | string,
   headers?: Readonly<Record<string, string>>,
 ): Answer {
-  return { status: statuses[outcome], body, ...(headers && { headers }) };
+  return headers === undefined ? { status: statuses[outcome], body } : { status: statuses[outcome], body, headers };
 }
 
 export function errorAnswer(error: BrokerError): Answer {

@@ -30,6 +30,8 @@ export interface BrokerCatalog {
   readonly services: ReadonlyMap<string, OfferedService>;
   /** The answer to GET /v2/catalog, as it goes out. */
   readonly body: string;
+  /** The same, encoded once. */
+  readonly bytes: Uint8Array;
   readonly etag: string;
   readonly warnings: readonly Finding[];
 }
@@ -73,6 +75,7 @@ export function buildCatalog(services: readonly Service[]): BrokerCatalog {
   return {
     services: new Map(offered.map((service) => [service.offering.id, service])),
     body,
+    bytes: Buffer.from(body),
     etag: `"${createHash("sha256").update(body).digest("base64url").slice(0, 27)}"`,
     warnings: findings.filter(({ level }) => level === "warning"),
   };

@@ -25,15 +25,16 @@ export async function brokerPlugin(app: FastifyInstance, options: FastifyPluginO
   app.route({
     method: ["GET", "HEAD", "PUT", "PATCH", "DELETE", "POST", "OPTIONS"],
     url: "/*",
-    handler: async (request: FastifyRequest, reply: FastifyReply) => {
+    handler: (request: FastifyRequest, reply: FastifyReply) => {
       const { headers } = request.raw;
       const header = (name: string) => {
-        const value = headers[name.toLowerCase()];
+        const value = headers[name];
         return typeof value === "string" ? value : value?.[0];
       };
       const url = request.url.slice(app.prefix.length);
       const body = request.body instanceof Uint8Array ? request.body : empty;
-      return send(reply, await handle({ method: request.method, url, header, body }));
+      const answer = handle({ method: request.method, url, header, body });
+      return answer instanceof Promise ? answer.then((given) => send(reply, given)) : send(reply, answer);
     },
   });
 }

@@ -32,33 +32,37 @@ export function splitPlatform(path: string): { readonly platform: string; readon
 
 /** HEAD is GET without a body. */
 export function matchRoute(method: string, path: string): Matched {
-  const segments = path.split("/").slice(1);
-  const fitting = patterns.filter(({ pattern }) => fits(pattern, segments));
-  if (fitting.length === 0)
-    throw new BrokerError("not-found", "there is nothing at this path; the API begins with /v2/catalog");
+  const segments = path.split("/");
   const wanted = method === "HEAD" ? "GET" : method;
-  const route = fitting.find((candidate) => candidate.method === wanted);
-  if (route === undefined) {
-    const allowed = fitting.map((candidate) => candidate.method).join(", ");
-    throw new BrokerError("method-not-allowed", `${method} is not possible here; ${allowed} is`);
+  let allowed = "";
+  for (const { method: offered, name, pattern, instanceAt, bindingAt } of patterns) {
+    if (!fits(pattern, segments)) continue;
+    if (offered === wanted) {
+      return {
+        name,
+        instance: instanceAt < 0 ? "" : decode(segments[instanceAt] ?? ""),
+        binding: bindingAt < 0 ? "" : decode(segments[bindingAt] ?? ""),
+      };
+    }
+    allowed = allowed === "" ? offered : `${allowed}, ${offered}`;
   }
-  return {
-    name: route.name,
-    instance: segmentOf(route.pattern, segments, ":instance"),
-    binding: segmentOf(route.pattern, segments, ":binding"),
-  };
+  if (allowed === "")
+    throw new BrokerError("not-found", "there is nothing at this path; the API begins with /v2/catalog");
+  throw new BrokerError("method-not-allowed", `${method} is not possible here; ${allowed} is`);
 }
 
-const patterns = routes.map(([method, path, name]) => ({ method, name, pattern: path.split("/").slice(1) }));
+const patterns = routes.map(([method, path, name]) => {
+  const pattern = path.split("/");
+  return { method, name, pattern, instanceAt: pattern.indexOf(":instance"), bindingAt: pattern.indexOf(":binding") };
+});
 
 function fits(pattern: readonly string[], segments: readonly string[]): boolean {
   if (pattern.length !== segments.length) return false;
-  return pattern.every((part, index) => (part.startsWith(":") ? segments[index] !== "" : part === segments[index]));
-}
-
-function segmentOf(pattern: readonly string[], segments: readonly string[], name: string): string {
-  const index = pattern.indexOf(name);
-  return index < 0 ? "" : decode(segments[index] ?? "");
+  for (let at = 0; at < pattern.length; at++) {
+    const part = pattern[at] as string;
+    if (part.startsWith(":") ? segments[at] === "" : part !== segments[at]) return false;
+  }
+  return true;
 }
 
 /** Exactly once: an encoded slash or dot is part of the id, never of the path. */

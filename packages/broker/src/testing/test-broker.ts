@@ -75,7 +75,7 @@ export async function testBroker(options: TestBrokerOptions): Promise<TestBroker
     return {
       status: answer.status,
       headers: answer.headers,
-      body: answer.body === "" ? undefined : JSON.parse(answer.body),
+      body: answer.body.length === 0 ? undefined : JSON.parse(Buffer.from(answer.body).toString()),
     };
   };
 

@@ -5,7 +5,7 @@ import { nextLook, runnable } from "../decisions/schedule.js";
 import { Interrupted, JournalError } from "../errors.js";
 import type { CrashPoint, Observe } from "../observe.js";
 import type { Attribution } from "../operation.js";
-import { readState } from "../state.js";
+import { stateOf } from "../state.js";
 import type { Store, StoredRecord } from "../store.js";
 import type { Cell, Cells } from "./cell.js";
 import { Claims } from "./claims.js";
@@ -240,7 +240,7 @@ export class Engine {
         if (this.#phase === "stopped") return;
         const adopted = this.#leases.adopt(cell, record);
         if (adopted === "none") return;
-        cell.snapshot = adopted === "held" ? undefined : { record, state: readState(record.key, record.state) };
+        cell.snapshot = adopted === "held" ? undefined : { record, state: stateOf(record) };
         await this.#runner.tend(cell);
       }),
     ).finally(() => this.#ports.cells.leave(cell));

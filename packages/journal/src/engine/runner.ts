@@ -1,5 +1,5 @@
 import { nextDelayMs } from "../decisions/backoff.js";
-import type { Draft } from "../decisions/draft.js";
+import { type Draft, partsToSettle } from "../decisions/draft.js";
 import { rulesOf } from "../decisions/kind.js";
 import { queuePrefix } from "../decisions/queue.js";
 import { pruning, type Retention } from "../decisions/retention.js";
@@ -17,7 +17,7 @@ import type { Leases } from "./leases.js";
 import { type Origin, originFrom, originSeqs, resultsFrom } from "./origin.js";
 import type { StoreTime } from "./time.js";
 import { messageOf, verdictOn } from "./verdict.js";
-import type { Seen, Tenure, Writer } from "./writer.js";
+import type { Seen, Tenure, WriteOptions, Writer } from "./writer.js";
 
 export type OperationKinds = Readonly<Record<string, OperationKind>>;
 
@@ -368,9 +368,12 @@ export class Runner implements AttemptHost {
   async #settle(attempt: Attempt, outcome: Outcome): Promise<void> {
     this.reached("before operation is settled");
     const said = attempt.takeDescription();
-    await this.#record(attempt, "ends", (draft, open) =>
-      draft.settle(describeFirst(draft, open, attempt, said), outcome, attempt.attribution),
-    );
+    const rules = rulesOf(this.#ports.kinds, attempt.operation.kind);
+    // Read beforehand: a draft that finds them missing is made twice.
+    const parts = rules?.settle === undefined ? [] : partsToSettle(rules, attempt.operation);
+    const settle = (draft: Draft, open: OpenOperation) =>
+      draft.settle(describeFirst(draft, open, attempt, said), outcome, attempt.attribution);
+    await this.#record(attempt, "ends", settle, parts);
     this.reached("after operation is settled");
   }
 
@@ -418,6 +421,7 @@ export class Runner implements AttemptHost {
     attempt: Attempt,
     then: "goes on" | "ends",
     write: (draft: Draft, operation: OpenOperation) => void,
+    parts: readonly string[] = [],
   ): Promise<void> {
     const cell = this.#cellOf(attempt);
     const record = (draft: Draft) => {
@@ -433,7 +437,8 @@ export class Runner implements AttemptHost {
       attempt.interrupt(reason);
       throw reason;
     };
-    await cell.serial(() => this.#write(cell, then === "ends" ? attempt : null, record, () => this.#mayGoOn(attempt)));
+    const options = { parts, mayGoOn: () => this.#mayGoOn(attempt) };
+    await cell.serial(() => this.#write(cell, then === "ends" ? attempt : null, record, options));
   }
 
   /** A change by the runner. If an attempt ends with it, the lease goes with the same commit, unless there is more to do. */
@@ -441,7 +446,7 @@ export class Runner implements AttemptHost {
     cell: Cell,
     ending: Attempt | null,
     write: (draft: Draft) => void,
-    mayGoOn = () => (this.#ports.mayRecord() ? undefined : new JournalError("stopped")),
+    options: WriteOptions = { mayGoOn: () => (this.#ports.mayRecord() ? undefined : new JournalError("stopped")) },
   ): Promise<void> {
     const { writer, leases, settled, lookBy, follow } = this.#ports;
     const known = cell.snapshot?.record.seq;
@@ -460,11 +465,11 @@ export class Runner implements AttemptHost {
         const tenure = () => (this.#hasMore(cell, draft, ending) ? leases.hold(seen) : this.#free(draft, seen));
         return { result: draft, draft, tenure };
       },
-      { mayGoOn },
+      options,
     );
     settled(written);
     // The commit's answer was lost: what it led to has to be read.
-    if (cell.snapshot === undefined) await writer.refresh(cell, { mayGoOn });
+    if (cell.snapshot === undefined) await writer.refresh(cell, options);
     const record = cell.snapshot?.record;
     if (cell.held === undefined) return;
     if (record !== undefined && leases.isOurs(cell, record)) {

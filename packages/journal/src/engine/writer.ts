@@ -7,7 +7,7 @@ import type { Retention } from "../decisions/retention.js";
 import { laneOf } from "../decisions/schedule.js";
 import { JournalError } from "../errors.js";
 import type { Observe } from "../observe.js";
-import { emptyState, readState } from "../state.js";
+import { emptyState, type ResourceState, stateOf } from "../state.js";
 import type { Change, Label, Lease, Store, StoredRecord } from "../store.js";
 import type { Cell, Snapshot } from "./cell.js";
 import type { StoreTime } from "./time.js";
@@ -170,8 +170,7 @@ export class Writer {
     options: WriteOptions,
   ): Promise<ReadonlyMap<string, string | null>> {
     const found = await this.persist("read", () => this.#ports.store.read(cell.key, parts), options);
-    cell.snapshot =
-      found === undefined ? null : { record: found.record, state: readState(cell.key, found.record.state) };
+    cell.snapshot = found === undefined ? null : { record: found.record, state: stateAt(found.record, cell.snapshot) };
     return new Map(parts.map((id) => [id, found?.parts.get(id) ?? null]));
   }
 
@@ -241,6 +240,12 @@ export class Writer {
     const ms = Math.min(left, nextDelayMs(failures, this.#ports.random, backoff));
     return new Promise((resolve) => void this.#ports.clock.after(ms, resolve));
   }
+}
+
+/** A record that has not changed since it was seen need not be read from its text again. */
+function stateAt(record: StoredRecord, before: Snapshot | null | undefined): ResourceState {
+  const isSame = before?.record.seq === record.seq && before.record.state === record.state;
+  return isSame ? before.state : stateOf(record);
 }
 
 const keep: Tenure = { lease: "keep", raisesEpoch: false, dueAt: "keep", wake: false };

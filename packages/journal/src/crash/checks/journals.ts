@@ -1,5 +1,5 @@
 import { type Actor, acceptedSeq, journalActor } from "../../operation.js";
-import { readState } from "../../state.js";
+import { stateOf } from "../../state.js";
 import type { StoredEntry } from "../../store.js";
 import type { DumpedResource } from "../dump.js";
 import { isKeeper } from "../plan.js";
@@ -17,7 +17,7 @@ export function journalViolations(run: Run): readonly Violation[] {
 }
 
 function stillOpen({ record, parts }: DumpedResource): readonly Violation[] {
-  const { open, queued } = readState(record.key, record.state);
+  const { open, queued } = stateOf(record);
   const waiting = parts.filter(({ id }) => id.startsWith("osbert.queue/"));
   if (open.length + queued + waiting.length === 0) return [];
   const story = `${record.key}: ${open.map(({ id }) => id).join(", ")} and ${queued} queued, ${waiting.length} in parts`;

@@ -25,6 +25,7 @@ import { takeOwnership } from "./owner.js";
 import { canonicalPath, makePrivateFile } from "./private-file.js";
 import type { Answer, OtherRequest, Request } from "./protocol.js";
 import { Reader } from "./reader.js";
+import { Recent } from "./recent.js";
 import { checkSchema } from "./schema.js";
 import { WriterThread } from "./writer-thread.js";
 
@@ -44,6 +45,7 @@ interface Settled {
 interface Opened {
   readonly clock: () => number;
   readonly reader: Reader;
+  readonly recent: Recent;
   readonly writer: WriterThread;
   readonly group: Batcher<Request, Settled>;
   readonly letGo: () => void;
@@ -94,7 +96,9 @@ export class EmbeddedStore implements SqliteStore {
       const steady = steadyWallClock(await writer.start());
       undo.push(() => writer.close());
       const reader = new Reader(openForReading(path));
-      this.#opened = { clock: clock ?? steady, reader, writer, group: this.#groupFor(writer, clock ?? steady), letGo };
+      const recent = new Recent();
+      const group = this.#groupFor(writer, clock ?? steady, recent);
+      this.#opened = { clock: clock ?? steady, reader, recent, writer, group, letGo };
     } catch (error) {
       for (const step of undo.reverse()) await step();
       throw asJournalError(error, this.#path);
@@ -119,7 +123,7 @@ export class EmbeddedStore implements SqliteStore {
   }
 
   async read(key: string, parts: readonly string[]): Promise<StoredResource | undefined> {
-    return this.#read((reader) => reader.read(key, parts));
+    return this.#read((reader) => this.#use().recent.read(key, parts, () => reader.read(key, parts)));
   }
 
   async entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]> {
@@ -218,7 +222,7 @@ export class EmbeddedStore implements SqliteStore {
     return settled;
   }
 
-  #groupFor(writer: WriterThread, clock: () => number): Batcher<Request, Settled> {
+  #groupFor(writer: WriterThread, clock: () => number, recent: Recent): Batcher<Request, Settled> {
     const run = async (requests: readonly Request[]): Promise<readonly Settled[]> => {
       const items: (Cell | OtherRequest)[] = [];
       for (const request of requests) {
@@ -226,7 +230,12 @@ export class EmbeddedStore implements SqliteStore {
         else items.push(request);
       }
       const now = clock();
-      const { answers, transactions } = await writer.run({ kind: "batch", now, items });
+      const { answers, transactions } = await writer.run({ kind: "batch", now, items }).catch((error: unknown) => {
+        // Nobody knows what of it was carried out.
+        for (const request of requests) recent.note(request, undefined);
+        throw error;
+      });
+      for (const [index, request] of requests.entries()) recent.note(request, answers[index]);
       this.#requests += requests.length;
       this.#transactions += transactions;
       return answers.map((answer) => ({ answer, now }));
