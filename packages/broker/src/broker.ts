@@ -2,6 +2,8 @@ import { type Journal, type JournalOptions, openJournal, type Store } from "@osb
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
 import { bindingPrefix } from "./bindings/binding-record.js";
 import { type BrokerCatalog, buildCatalog } from "./catalog/catalog.js";
+import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
+import { type Cleanup, cleanupRule } from "./operations/cleanup.js";
 import { operationKinds } from "./operations/kinds.js";
 import type { Service } from "./service/service.js";
 import type { AsyncRules } from "./service/verbs.js";
@@ -22,6 +24,8 @@ export interface BrokerOptions {
   readonly forceDeleteUnknown?: { readonly instances?: boolean; readonly bindings?: boolean };
   /** How many seconds platforms are advised to wait between polls. Default: as they like. */
   readonly retryAfterSeconds?: number;
+  /** Schedules on which finished operations are forgotten. Default: succeeded ones after 30 days, failed ones after 90. */
+  readonly cleanup?: Cleanup;
   /** Concurrency, retention, clock and what else the journal takes. */
   readonly journal?: Partial<Omit<JournalOptions, "store" | "kinds">>;
 }
@@ -36,14 +40,19 @@ export interface Broker {
   /** What the specification advises against, but allows. */
   readonly warnings: readonly Finding[];
   readonly minimumApiVersion: { readonly major: number; readonly minor: number };
-  /** Offers other services from now on. Instances of plans that are gone stay operable. */
-  offer(services: readonly Service[]): void;
+  /**
+   * Offers other services from now on. Rejects with a CatalogError if they break the specification, and with a PlansInUseError if they
+   * lack a plan that has instances; then all stays as it was. Confirmed, such a plan is retired: its instances stay operable.
+   */
+  offer(services: readonly Service[], options?: { readonly retirePlansInUse?: boolean }): Promise<void>;
   /** The endpoints. Throws until the broker has started. */
   readonly verbs: Verbs;
   readonly journal: Journal;
 }
 
 const defaultSyncTimeoutMs = 50_000;
+/** B6: for so long after its last operation was forgotten, a deleted instance is told from one that never was. */
+const defaultGoneMs = 365 * 24 * 60 * 60 * 1_000;
 /** A deprovision looks at so many bindings at a time. */
 const bindingPage = 500;
 
@@ -54,6 +63,11 @@ export function createBroker(options: BrokerOptions): Broker {
   const minimumApiVersion = parseApiVersion(options.minimumApiVersion ?? "2.13");
   if (minimumApiVersion === undefined)
     throw new Error(`minimumApiVersion must look like "2.13", not ${JSON.stringify(options.minimumApiVersion)}`);
+  const retention = {
+    goneMs: defaultGoneMs,
+    ...(options.cleanup && { goesAt: cleanupRule(options.cleanup) }),
+    ...options.journal?.retention,
+  };
   const started = () => {
     if (running === undefined) throw new BrokerError("unavailable", "the broker is starting", { retryAfterSeconds: 1 });
     return running;
@@ -63,7 +77,7 @@ export function createBroker(options: BrokerOptions): Broker {
   return {
     async start() {
       const kinds = operationKinds({ catalog: () => catalog, bindingsOf });
-      const journal = await openJournal({ ...options.journal, store: options.store, kinds });
+      const journal = await openJournal({ ...options.journal, retention, store: options.store, kinds });
       const verbs = new Verbs({
         journal,
         catalog: () => catalog,
@@ -79,8 +93,15 @@ export function createBroker(options: BrokerOptions): Broker {
     async stop(stopping) {
       await running?.journal.stop(stopping);
     },
-    offer(services) {
-      catalog = buildCatalog(services);
+    async offer(services, { retirePlansInUse = false } = {}) {
+      const next = buildCatalog(services);
+      const dropped = droppedPlans(catalog, next);
+      if (running !== undefined && !retirePlansInUse && dropped.length > 0) {
+        // An instance that is made in the moment between this look and the change has a retired plan, and stays operable.
+        const used = await inUse(running.journal, dropped);
+        if (used.length > 0) throw new PlansInUseError(used);
+      }
+      catalog = next;
     },
     get catalog() {
       return catalog;

@@ -4,6 +4,8 @@ export type { Answer } from "./answers/answer.js";
 export { type Broker, type BrokerOptions, createBroker } from "./broker.js";
 export type { Caller } from "./caller.js";
 export { type BrokerCatalog, buildCatalog, CatalogError } from "./catalog/catalog.js";
+export { type PlanInUse, PlansInUseError } from "./catalog/plans-in-use.js";
+export type { Cleanup, CleanupRule } from "./operations/cleanup.js";
 export { Failed, type FailedOptions } from "./operations/failed.js";
 export type { FromSchema, Schema } from "./service/schema.js";
 export {

@@ -362,7 +362,10 @@ export class Verbs {
         ? instanceOperation(resource)
         : resource.open.find(({ id, part }) => id === operation && part === null);
     if (open !== undefined) return this.#polled(inProgress(open));
-    if (data.last !== null && (operation === null || data.last.id === operation)) return this.#polled(ended(data.last));
+    // B6: of a deleted instance, only as long as the operation itself is kept.
+    const isKept = data.phase !== "gone" || resource.last !== null;
+    if (isKept && data.last !== null && (operation === null || data.last.id === operation))
+      return this.#polled(ended(data.last));
     const earlier = operation === null ? undefined : await this.#endedEarlier(key, operation, null);
     if (earlier !== undefined) return this.#polled(earlier);
     // LOP-07: a 410 says that a delete has succeeded; a provision that was refused has left no instance.

@@ -65,7 +65,7 @@ describe.each(wires)("%s: synchronous and asynchronous", (wire) => {
     await ready(free, "i1");
     await bound(free, "i1", "b1");
     const laboratory = lab({ async: Object.fromEntries(verbs.map((verb) => [verb, "require"])) });
-    free.broker.offer([laboratory.service]);
+    await free.broker.offer([laboratory.service]);
     const asks = [
       () => free.provision("i2", sync),
       () => free.update("i1", { ...sync, parameters: { size: 2 } }),

@@ -276,7 +276,7 @@ describe.each(wires)("%s: bind", (wire) => {
       throw new Failed("no more users");
     };
     expectRefusal(await flow.bind("i1", "b1", sync), 500);
-    flow.broker.offer([
+    await flow.broker.offer([
       {
         ...laboratory.service,
         async bind() {

@@ -69,7 +69,7 @@ describe.each(wires)("%s: the catalog", (wire) => {
   test("CAT-36, CAT-35: services can be added and removed, and the etag tells", async () => {
     const flow = await flowOn(wire, lab());
     const { headers } = await flow.request("GET", "/v2/catalog");
-    flow.broker.offer([lab({ plans: { large: plans.large } }).service]);
+    await flow.broker.offer([lab({ plans: { large: plans.large } }).service]);
     const after = await flow.request("GET", "/v2/catalog", { headers: { "if-none-match": headers.etag ?? "" } });
     expect(after.status).toBe(200);
     expect(after.body.services[0].plans).toHaveLength(1);
@@ -77,7 +77,7 @@ describe.each(wires)("%s: the catalog", (wire) => {
 
   test("CAT-36: a catalog that breaks a rule is not offered; the old one stays", async () => {
     const flow = await flowOn(wire, lab());
-    expect(() => flow.broker.offer([lab({ name: "" }).service])).toThrow(CatalogError);
+    await expect(flow.broker.offer([lab({ name: "" }).service])).rejects.toThrow(CatalogError);
     expect((await flow.request("GET", "/v2/catalog")).body.services[0].name).toBe("lab");
   });
 });

@@ -31,7 +31,7 @@ describe.each(wires)("%s: maintenance info", (wire) => {
     await ready(flow, "i1", info("1.2.3"));
     expect((await flow.fetch("i1")).body.maintenance_info).toEqual({ version: "1.2.3" });
     const next = { ...plans.small, maintenanceInfo: { version: "2.0.0" } };
-    flow.broker.offer([{ ...laboratory.service, plans: { ...plans, small: next } }]);
+    await flow.broker.offer([{ ...laboratory.service, plans: { ...plans, small: next } }]);
     expect((await flow.fetch("i1")).body.maintenance_info).toEqual({ version: "1.2.3" });
     expect((await flow.update("i1", { ...info("2.0.0"), acceptsIncomplete: false })).status).toBe(200);
     expect((await flow.fetch("i1")).body.maintenance_info).toEqual({ version: "2.0.0" });
@@ -66,7 +66,7 @@ describe.each(wires)("%s: maintenance info", (wire) => {
     const flow = await flowOn(wire, lab());
     await ready(flow, "i1", info("1.2.3"));
     const next = { ...plans.small, maintenanceInfo: { version: "2.0.0" } };
-    flow.broker.offer([lab({ plans: { ...plans, small: next } }).service]);
+    await flow.broker.offer([lab({ plans: { ...plans, small: next } }).service]);
     expect((await flow.provision("i1", info("1.2.3"))).status).toBe(200);
   });
 });

@@ -1,5 +1,6 @@
+import { memoryStore } from "@osbert/journal/memory";
 import { describe, expect, test } from "vitest";
-import { Failed } from "../src/index.js";
+import { createBroker, Failed } from "../src/index.js";
 import { bound, expectRefusal, flowOn, gate, hang, ids, lab, plans, ready, unchanged, wires } from "./lab.js";
 
 const sync = { acceptsIncomplete: false };
@@ -10,7 +11,7 @@ describe.each(wires)("%s: retired plans", (wire) => {
     const flow = await flowOn(wire, laboratory);
     await ready(flow, "i1", { parameters: { size: 1 } });
     await bound(flow, "i1", "b1");
-    flow.broker.offer([{ ...laboratory.service, plans: { large: plans.large } }]);
+    await flow.broker.offer([{ ...laboratory.service, plans: { large: plans.large } }], { retirePlansInUse: true });
     const old = { with: { plan_id: ids.small }, plan: "large" };
     const body = {
       service_id: ids.service,
@@ -36,10 +37,39 @@ describe.each(wires)("%s: retired plans", (wire) => {
     const laboratory = lab();
     const flow = await flowOn(wire, laboratory);
     await ready(flow, "i1");
-    flow.broker.offer([{ ...laboratory.service, plans: { large: plans.large } }]);
+    await flow.broker.offer([{ ...laboratory.service, plans: { large: plans.large } }], { retirePlansInUse: true });
     expect((await flow.update("i1", { ...sync, plan: "large" })).status).toBe(200);
     const back = await flow.update("i1", { ...sync, plan: "large", with: { plan_id: ids.small } });
     expectRefusal(back, 400);
+  });
+});
+
+describe.each(wires)("%s: a plan in use", (wire) => {
+  test("B10: it is not dropped from the catalog unless that is confirmed; all stays as it was", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory);
+    await ready(flow, "i1");
+    const without = [{ ...laboratory.service, plans: { large: plans.large } }];
+    await expect(flow.broker.offer(without)).rejects.toThrow(/plan small of lab \(.*\) is gone/);
+    expect((await flow.request("GET", "/v2/catalog")).body.services[0].plans).toHaveLength(3);
+    expect((await flow.deprovision("i1", sync)).status).toBe(200);
+    await flow.broker.offer(without);
+    expect((await flow.request("GET", "/v2/catalog")).body.services[0].plans).toHaveLength(1);
+  });
+
+  test("B10: nor is its id changed, nor that of its service", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory);
+    await ready(flow, "i1");
+    const anotherId = [{ ...laboratory.service, plans: { ...plans, small: { ...plans.small, id: "another" } } }];
+    const refusal = {
+      name: "PlansInUseError",
+      plans: [{ service: "lab", plan: "small", id: ids.small, newId: "another" }],
+    };
+    await expect(flow.broker.offer(anotherId)).rejects.toMatchObject(refusal);
+    await expect(flow.broker.offer([{ ...laboratory.service, id: "another" }])).rejects.toThrow(/small of lab/);
+    await flow.broker.offer(anotherId, { retirePlansInUse: true });
+    expect((await flow.deprovision("i1", { ...sync, with: { plan_id: ids.small } })).status).toBe(200);
   });
 });
 
@@ -113,8 +143,66 @@ describe.each(wires)("%s: cleaning up", (wire) => {
     await flow.advance(minute - 1_000);
     expect((await flow.lastOperation("i1", { operation: body.operation })).body.state).toBe("succeeded");
     await flow.advance(2_000);
-    expectRefusal(await flow.lastOperation("i1", { operation: body.operation }), 404);
+    expectRefusal(await flow.lastOperation("i1", { operation: body.operation }), 410);
+    expectRefusal(await flow.lastOperation("i1"), 410);
+    expectRefusal(await flow.lastOperation("never"), 404);
     expectRefusal(await flow.deprovision("i1"), 410);
+    expect((await flow.provision("i1")).status).toBe(202);
+  });
+
+  test("B15, B6: much later nothing tells that it ever was", async () => {
+    const flow = await flowOn(wire, lab(), { journal: { retention: { ...retention, goneMs: 10 * minute } } });
+    await ready(flow, "i1");
+    await flow.deprovision("i1");
+    await flow.advance(2 * minute);
+    expectRefusal(await flow.lastOperation("i1"), 410);
+    await flow.advance(10 * minute);
+    expect(await flow.broker.journal.read("/i1")).toBeUndefined();
+    expectRefusal(await flow.lastOperation("i1"), 404);
+  });
+
+  test("B15: on schedules, by outcome, for instances and bindings apart, and not before they are old enough", async () => {
+    const laboratory = lab();
+    const cleanup = {
+      instances: { succeeded: "0 0 * * * *", olderThanMs: 10 * minute },
+      bindings: { all: "0 30 * * * *", olderThanMs: 0 },
+    };
+    const flow = await flowOn(wire, laboratory, { cleanup });
+    const toTheHour = 60 * minute - (flow.broker.journal.now() % (60 * minute));
+    await flow.advance(toTheHour + 55 * minute);
+    // Five minutes before the hour.
+    const provision = await ready(flow, "i1");
+    const bind = await flow.bind("i1", "b1");
+    await flow.advance();
+    laboratory.behave.update = () => {
+      throw new Failed("no");
+    };
+    const update = await flow.update("i1", { parameters: { size: 2 } });
+    await flow.advance();
+    const kept = async () => {
+      const entries = await flow.broker.journal.entries("/i1");
+      const operations = new Set(entries.flatMap(({ operation }) => operation ?? []));
+      return [provision, bind, update].map(({ body }) => operations.has(body.operation));
+    };
+    expect(await kept()).toEqual([true, true, true]);
+    await flow.advance(6 * minute);
+    expect(await kept(), "five minutes old at the hour").toEqual([true, true, true]);
+    await flow.advance(30 * minute);
+    expect(await kept(), "half past").toEqual([true, false, true]);
+    await flow.advance(30 * minute);
+    expect(await kept(), "the next hour").toEqual([false, false, true]);
+    await flow.advance(90 * minute);
+    expect(await kept(), "nothing is said of failed ones").toEqual([false, false, true]);
+    expect((await flow.fetch("i1", "b1")).status).toBe(200);
+  });
+
+  test.each([
+    ["* * * * *", /cleanup.instances.all must be a cron pattern of six fields/],
+    ["every night", /cleanup.instances.all must be a cron pattern of six fields/],
+  ])("B15: %s is refused at the start", (all, words) => {
+    expect(() =>
+      createBroker({ services: [lab().service], store: memoryStore(), cleanup: { instances: { all } } }),
+    ).toThrow(words);
   });
 });
 

@@ -18,7 +18,7 @@ import type { ResourceState } from "../state.js";
 import type { NewEntry } from "../store.js";
 import { defaultDeadlineMs, type KindRules, type Kinds, rulesOf } from "./kind.js";
 import { mostInRecord, queuePartId, queuePrefix, roomInRecord, windowSize } from "./queue.js";
-import { agesOf, type Retention } from "./retention.js";
+import { agesOf, goesAt, type Retention } from "./retention.js";
 import { inTurn } from "./schedule.js";
 
 /** What a change is made from. Nothing here is an effect: the same values give the same draft. */
@@ -160,7 +160,10 @@ export class Draft {
       ...this.state,
       open: this.state.open.filter((open) => open.id !== operation.id),
       last: finished,
-      pruneAt: earlier(this.state.pruneAt, agesOf(this.base.retention, outcome.kind, this.base.now)),
+      pruneAt: earlier(
+        this.state.pruneAt,
+        goesAt(this.base.retention, { outcome: outcome.kind, part: operation.part, at: this.base.now }),
+      ),
     };
     this.finished.push({ operation: finished, outcome });
     const rules = rulesOf(this.base.kinds, operation.kind);

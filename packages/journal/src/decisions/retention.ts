@@ -7,6 +7,18 @@ export interface Retention {
   readonly failedMs: number | null;
   readonly cancelledMs: number | null;
   readonly notesMs: number | null;
+  /** How long the bare record of a resource that is gone stays after its last entries went, so that it is known to have been. Default 0. */
+  readonly goneMs?: number;
+  /** A rule of one's own instead of the ages, for the operations that it answers for. Pure. `undefined`: the ages count. */
+  readonly goesAt?: (ended: EndedAt) => number | null | undefined;
+}
+
+/** The end of an operation, as far as its retention depends on it. */
+export interface EndedAt {
+  readonly outcome: Outcome["kind"];
+  /** The part of the resource that it was about; `null`: the resource itself. */
+  readonly part: string | null;
+  readonly at: number;
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -18,7 +30,13 @@ export const defaultRetention: Retention = {
   notesMs: 90 * dayMs,
 };
 
-/** When something that ended (or was noted) at `from` may go. */
+/** When the entries of an operation that ended may go. */
+export function goesAt(retention: Retention, ended: EndedAt): number | null {
+  const own = retention.goesAt?.(ended);
+  return own === undefined ? agesOf(retention, ended.outcome, ended.at) : own;
+}
+
+/** When something that ended (or was noted) at `from` may go, by its age. */
 export function agesOf(retention: Retention, what: Outcome["kind"] | "note", from: number): number | null {
   const ages = {
     succeeded: retention.succeededMs,
@@ -48,16 +66,22 @@ export function pruning(
   complete: boolean,
   retention: Retention,
   now: number,
+  gone = false,
 ): Pruning {
+  const parts = new Map<string, string | null>();
   const ends = new Map<string, number | null>();
-  for (const entry of entries) {
-    if (entry.kind !== "settled" || entry.operation === null) continue;
-    const { payload } = JSON.parse(entry.body) as { payload: Outcome };
-    ends.set(entry.operation, agesOf(retention, payload.kind, entry.at));
+  for (const { kind, operation, body, at } of entries) {
+    if (operation === null) continue;
+    if (kind === "accepted") parts.set(operation, payloadOf<{ part: string | null }>(body).part);
+    if (kind !== "settled") continue;
+    const { kind: outcome } = payloadOf<Outcome>(body);
+    ends.set(operation, goesAt(retention, { outcome, part: parts.get(operation) ?? null, at }));
   }
+  const goneMs = gone ? (retention.goneMs ?? 0) : 0;
   const goes = (entry: StoredEntry): number | null => {
     if (entry.operation !== null) return ends.get(entry.operation) ?? null;
-    return entry.kind === "pruned" ? 0 : agesOf(retention, "note", entry.at);
+    if (entry.kind === "pruned") return goneMs === 0 ? 0 : entry.at + goneMs;
+    return agesOf(retention, "note", entry.at);
   };
   const due = entries.filter((entry) => isDue(goes(entry), now)).map(({ seq }) => seq);
   const deleted = due.slice(0, mostDeleted);
@@ -65,8 +89,19 @@ export function pruning(
   if (deleted.length < due.length) later.push(now);
   // What lies behind the run that was read is looked at soon, unless nothing could be removed here: then it is not looked at over and over.
   if (!complete) later.push(deleted.length > 0 ? now : now + dayMs);
+  // A bare record that has just become one.
+  if (goneMs > 0 && deleted.length > 0 && !isBare(entries)) later.push(now + goneMs);
   const nextAt = later.reduce((earliest, at) => Math.min(earliest, at), Number.POSITIVE_INFINITY);
   return { delete: deleted, nextAt: Number.isFinite(nextAt) ? nextAt : null };
+}
+
+/** Whether nothing is left but the word that there was something. */
+export function isBare(entries: readonly StoredEntry[]): boolean {
+  return entries.every(({ kind }) => kind === "pruned");
+}
+
+function payloadOf<Payload>(body: string): Payload {
+  return (JSON.parse(body) as { payload: Payload }).payload;
 }
 
 function isDue(at: number | null, now: number): boolean {

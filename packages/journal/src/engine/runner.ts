@@ -2,7 +2,7 @@ import { nextDelayMs } from "../decisions/backoff.js";
 import { type Draft, partsToSettle } from "../decisions/draft.js";
 import { rulesOf } from "../decisions/kind.js";
 import { queuePrefix } from "../decisions/queue.js";
-import { pruning, type Retention } from "../decisions/retention.js";
+import { isBare, pruning, type Retention } from "../decisions/retention.js";
 import { isPast, nextLook, nextLookBeside, overdue, runnable } from "../decisions/schedule.js";
 import { Interrupted, JournalError } from "../errors.js";
 import type { Json } from "../json.js";
@@ -250,9 +250,10 @@ export class Runner implements AttemptHost {
       entries.push(...page);
       complete = page.length < pruneBatch;
     }
-    const plan = pruning(entries, complete, retention, this.now());
-    const nothingLeft =
-      state.gone && state.open.length === 0 && state.queued === 0 && complete && plan.delete.length === entries.length;
+    const plan = pruning(entries, complete, retention, this.now(), state.gone);
+    const isUnused = state.gone && state.open.length === 0 && state.queued === 0;
+    const keptLongEnough = (retention.goneMs ?? 0) === 0 || isBare(entries);
+    const nothingLeft = isUnused && keptLongEnough && complete && plan.delete.length === entries.length;
     reached("before prune");
     if (!nothingLeft) {
       await this.#write(cell, null, (draft) =>

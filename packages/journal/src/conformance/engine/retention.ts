@@ -101,6 +101,52 @@ export const retentionTests: EngineTests = {
     assert.deepEqual(await story.ends(process, "k", again), { kind: "succeeded", result: "anew" });
   },
 
+  "retention: the bare record of a resource that is gone stays for as long as it is to be known": async (story) => {
+    const settle = () => ({ gone: true, data: "was here" });
+    const retention = { succeededMs: minuteMs, notesMs: minuteMs, goneMs: 10 * minuteMs };
+    const process = await story.engine({ kinds: { delete: { run, settle } }, retention });
+    const id = await accept(process, "k", { kind: "delete" });
+    await story.ends(process, "k", id);
+    await story.pass(2 * minuteMs);
+    await story.until("it is bare", async () => (await process.journal.operation("k", id)) === undefined);
+    assert.deepEqual(
+      (await entriesOf(process, "k")).map(({ kind }) => kind),
+      ["pruned"],
+    );
+    await story.pass(8 * minuteMs);
+    const bare = await read(process, "k");
+    assert.deepEqual([bare.data, bare.last], ["was here", null]);
+    await story.pass(3 * minuteMs);
+    await story.until("it is removed", async () => (await process.journal.read("k")) === undefined);
+  },
+
+  "retention: a rule of one's own decides by outcome, part and time; where it is silent the ages count": async (
+    story,
+  ) => {
+    const told: unknown[] = [];
+    const process = await story.engine({
+      kinds: { job: { run } },
+      retention: {
+        succeededMs: minuteMs,
+        goesAt: ({ outcome, part, at }) => {
+          told.push([outcome, part]);
+          return part === "p" ? at + 5 * minuteMs : undefined;
+        },
+      },
+    });
+    const own = await accept(process, "k", { kind: "job", part: "p" });
+    const aged = await accept(process, "k", { kind: "job" });
+    await story.ends(process, "k", own);
+    await story.ends(process, "k", aged);
+    await story.pass(2 * minuteMs);
+    await story.until("the aged one is gone", async () => (await process.journal.operation("k", aged)) === undefined);
+    assert.equal((await process.journal.operation("k", own))?.status, "succeeded");
+    await story.pass(4 * minuteMs);
+    await story.until("the other one is gone", async () => (await process.journal.operation("k", own)) === undefined);
+    assert.ok(told.some((ended) => JSON.stringify(ended) === '["succeeded","p"]'));
+    assert.ok(told.some((ended) => JSON.stringify(ended) === '["succeeded",null]'));
+  },
+
   "retention: a resource that was gone and is used again stays": async (story) => {
     const process = await story.engine({
       kinds: { job: { run } },

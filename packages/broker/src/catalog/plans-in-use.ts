@@ -1,0 +1,50 @@
+import type { Journal } from "@osbert/journal";
+import type { BrokerCatalog } from "./catalog.js";
+
+/** A plan that has instances and would not be offered any more. */
+export interface PlanInUse {
+  readonly service: string;
+  readonly plan: string;
+  readonly id: string;
+  /** A plan of the same names would have this id instead. */
+  readonly newId: string | null;
+}
+
+export class PlansInUseError extends Error {
+  override readonly name = "PlansInUseError";
+  readonly plans: readonly PlanInUse[];
+
+  constructor(plans: readonly PlanInUse[]) {
+    super(
+      `the catalog was not changed, because there are instances of plans that it lacks:\n${plans.map(line).join("\n")}`,
+    );
+    this.plans = plans;
+  }
+}
+
+/** The plans that only the present catalog has. Pure. */
+export function droppedPlans(present: BrokerCatalog, next: BrokerCatalog): readonly PlanInUse[] {
+  const offered = [...next.services.values()];
+  return [...present.services.values()].flatMap(({ offering, plans }) =>
+    [...plans.values()].flatMap(({ plan }) => {
+      if (next.services.get(offering.id)?.plans.has(plan.id)) return [];
+      const namesake = offered
+        .find((candidate) => candidate.offering.name === offering.name)
+        ?.offering.plans.find((candidate) => candidate.name === plan.name);
+      return [{ service: offering.name, plan: plan.name, id: plan.id, newId: namesake?.id ?? null }];
+    }),
+  );
+}
+
+/** Those of them that have instances. One indexed look a plan. */
+export async function inUse(journal: Journal, plans: readonly PlanInUse[]): Promise<readonly PlanInUse[]> {
+  const found = await Promise.all(
+    plans.map(({ id }) => journal.find({ label: { name: "plan", value: id }, limit: 1 })),
+  );
+  return plans.filter((_, index) => found[index]?.items.length !== 0);
+}
+
+function line({ service, plan, id, newId }: PlanInUse): string {
+  const how = newId === null || newId === id ? "is gone" : `has another id, ${newId}`;
+  return `  plan ${plan} of ${service} (${id}) ${how}`;
+}
