@@ -458,7 +458,11 @@ export class Verbs {
     const record = resource === undefined ? undefined : instanceRecord(resource);
     const { identity, requestId } = caller;
     const request = hooked(record as InstanceRecord, resource as Resource);
-    await service.hooks.before({ ...request, service: service.name, identity, requestId });
+    try {
+      await service.hooks.before({ ...request, service: service.name, identity, requestId });
+    } catch (error) {
+      throw error instanceof BrokerError ? withoutFlags(error, request.verb) : error;
+    }
   }
 
   /** Waits as long as the rules say. `undefined`: it goes on, and the platform may be told so. */
@@ -546,6 +550,17 @@ function infoOf(instance: string, { platform }: Caller, record: InstanceRecord):
 function succeeded(verb: Verb, outcome: Outcome): object | null {
   if (outcome.kind !== "succeeded") throw failureOf(verb, outcome);
   return outcome.result as object | null;
+}
+
+/** ERR-04, ERR-05: only where they may stand. */
+function withoutFlags(error: BrokerError, verb: Verb): BrokerError {
+  if (verb === "update" || (verb === "deprovision" && error.updateRepeatable === undefined)) return error;
+  const { code, message, cause, retryAfterSeconds } = error;
+  return new BrokerError(code, message, {
+    cause,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...(verb === "deprovision" && error.instanceUsable !== undefined && { instanceUsable: error.instanceUsable }),
+  });
 }
 
 function gone(what: "instance" | "binding", force: boolean): Answer {

@@ -471,6 +471,12 @@ describe.each(wires)("%s: errors", (wire) => {
     }
   });
 
+  test("ERR-04, ERR-05: a hook that refuses a provision with them does not get them through", async () => {
+    const refusal = new BrokerError("unprocessable", "no", { instanceUsable: false, updateRepeatable: false });
+    const flow = await flowOn(wire, lab({ hooks: { before: () => Promise.reject(refusal) } }));
+    expect((await flow.provision("i1")).body).toEqual({ error: refusal.body.error, description: "no" });
+  });
+
   test("ERR-04, ERR-05: instance_usable and update_repeatable are told where they may stand, and nowhere else", async () => {
     const laboratory = lab();
     const flow = await flowOn(wire, laboratory);

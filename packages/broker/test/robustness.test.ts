@@ -1,6 +1,10 @@
+import { mkdtemp, rm } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
-import { connect } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { memoryStore } from "@osbert/journal/memory";
+import { sqliteStore } from "@osbert/journal/sqlite";
 import { fastify } from "fastify";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { brokerPlugin, routes, serve } from "../src/http/index.js";
@@ -227,6 +231,9 @@ describe.each(wires)("%s: bad input", (wire) => {
         if (allowed.some(([verb]) => verb === method)) continue;
         const answer = await unchanged(flow, () => flow.request(method, `${path}${at}`, {}));
         expect(expectRefusal(answer, 405)).toContain(method);
+        // A method that the server itself does not know never reaches the routes.
+        if (!["PROPFIND", "PURGE"].includes(method))
+          expect(answer.headers.allow).toBe(allowed.map(([verb]) => verb).join(", "));
       }
     }
   });
@@ -346,6 +353,20 @@ describe.each(wires)("%s: many at once", (wire) => {
 
 /** What only a real server sees. */
 describe("over a socket", () => {
+  test("a server that finds its port taken leaves nothing behind: the broker's store is closed", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "osbert-serve-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const taken = createServer();
+    await new Promise<void>((resolve) => void taken.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void taken.close());
+    const { port } = taken.address() as AddressInfo;
+    const broker = () => createBroker({ services: [lab().service], store: sqliteStore(join(folder, "broker.db")) });
+    await expect(serve(broker(), { port })).rejects.toMatchObject({ code: "EADDRINUSE" });
+    // Its file has one owner: a second broker could not open it if the first had kept it.
+    const second = await serve(broker(), { port: 0 });
+    await second.close({ drainMs: 0 });
+  });
+
   async function served() {
     const laboratory = lab();
     const broker = createBroker({ services: [laboratory.service], store: memoryStore() });

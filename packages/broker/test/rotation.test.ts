@@ -36,6 +36,15 @@ describe.each(wires)("%s: rotation of bindings", (wire) => {
     expect((await flow.fetch("i1", "b2")).body).toMatchObject({ ...second.body, parameters: { role: "reader" } });
   });
 
+  test("B10: bindings of a retired plan can still be rotated", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory);
+    await ready(flow, "i1");
+    await bound(flow, "i1", "b1");
+    await flow.broker.offer([{ ...laboratory.service, plans: { large: plans.large } }], { retirePlansInUse: true });
+    expect((await rotate(flow, "b2", "b1")).status).toBe(201);
+  });
+
   test("ROT-06, BIND-03, BIND-04, BIND-05, BIND-06: it can be asynchronous, and repeats are as for bind", async () => {
     const laboratory = lab();
     const flow = await flowOn(wire, laboratory);

@@ -40,6 +40,8 @@ export interface BrokerErrorOptions extends ErrorOptions {
   readonly updateRepeatable?: boolean;
   /** Seconds after which a repeat may help. */
   readonly retryAfterSeconds?: number;
+  /** The methods that are possible at the path. */
+  readonly allow?: string;
 }
 
 /** An answer that says no. The code is the decision; the message is for a person and says what to do. */
@@ -49,6 +51,7 @@ export class BrokerError extends Error {
   readonly instanceUsable: boolean | undefined;
   readonly updateRepeatable: boolean | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly allow: string | undefined;
 
   constructor(code: BrokerErrorCode, description: string, options: BrokerErrorOptions = {}) {
     super(description, options);
@@ -56,6 +59,7 @@ export class BrokerError extends Error {
     this.instanceUsable = options.instanceUsable;
     this.updateRepeatable = options.updateRepeatable;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.allow = options.allow;
   }
 
   get status(): number {

@@ -32,6 +32,7 @@ export function answer(
 export function errorAnswer(error: BrokerError): Answer {
   const headers = {
     ...(error.retryAfterSeconds !== undefined && { "retry-after": String(error.retryAfterSeconds) }),
+    ...(error.allow !== undefined && { allow: error.allow }),
     ...(error.code === "unauthorized" && { "www-authenticate": 'Basic realm="service broker", charset="UTF-8"' }),
   };
   return { status: error.status, body: error.body, ...(Object.keys(headers).length > 0 && { headers }) };

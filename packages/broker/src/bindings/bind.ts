@@ -102,7 +102,8 @@ function problemOf(
   if (!bindable || service.service.bind === undefined)
     return refused("unprocessable", "instances of this plan cannot be bound");
   if (ask.predecessor !== null) {
-    if (plan?.plan.binding_rotatable !== true)
+    // B10: nobody knows any more whether those of a retired plan could be; its instances stay fully operable.
+    if (plan !== undefined && plan.plan.binding_rotatable !== true)
       return refused("unprocessable", "bindings of this plan cannot be rotated");
     if (predecessor?.phase !== "ready" || isExpired(predecessor, now)) {
       return refused("bad-request", "predecessor_binding_id is not a valid binding of this instance");

@@ -48,7 +48,7 @@ export function matchRoute(method: string, path: string): Matched {
   }
   if (allowed === "")
     throw new BrokerError("not-found", "there is nothing at this path; the API begins with /v2/catalog");
-  throw new BrokerError("method-not-allowed", `${method} is not possible here; ${allowed} is`);
+  throw new BrokerError("method-not-allowed", `${method} is not possible here; ${allowed} is`, { allow: allowed });
 }
 
 const patterns = routes.map(([method, path, name]) => {
