@@ -6,6 +6,7 @@ import { cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { fill } from "./fill.js";
 import { type Load, load, type NextRequest } from "./load.js";
 
 // `npm run bench:broker`: the broker over HTTP, as a ratio to a ceiling measured in the same run. Contestants take turns, round by round,
@@ -15,6 +16,9 @@ const quick = process.argv.includes("--quick");
 const rounds = quick ? 2 : 5;
 const forMs = quick ? 1_000 : 3_000;
 const connections = 64;
+const instances = quick ? 100_000 : 1_000_000;
+const known = "a-known-instance";
+const made: string[] = [];
 
 interface Server {
   readonly process: ChildProcess;
@@ -30,21 +34,33 @@ try {
   const bare = await start("bare");
   const broker = await start("broker");
   const journal = await start("journal");
-  const known = "a-known-instance";
-  await load(
-    broker.port,
-    1,
-    1,
-    provision(() => known),
-  );
+  await provisionKnown(broker);
+  const lastOperation = get(`/v2/service_instances/${known}/last_operation`);
 
   const rows = [
     await compare("GET catalog", 0.8, [broker.port, get("/v2/catalog")], () => ask(bare, get("/v2/catalog"))),
-    await compare("GET last_operation", 0.6, [broker.port, get(`/v2/service_instances/${known}/last_operation`)], () =>
-      ask(bare, get(`/v2/service_instances/${known}/last_operation`)),
-    ),
-    await compare("PUT service_instances (async, durable)", 0.5, [broker.port, provision(randomUUID)], () =>
+    await compare("GET last_operation", 0.6, [broker.port, lastOperation], () => ask(bare, lastOperation)),
+    await compare("PUT service_instances (async, durable)", 0.5, [broker.port, provision(newId)], () =>
       askJournal(journal),
+    ),
+  ];
+  for (const server of [bare, journal]) await end(server);
+
+  // The same again, with many instances in the store, against the broker with few.
+  console.error(`filling a store with ${instances} instances…`);
+  const filled = await start("broker", "filled.db");
+  await provisionKnown(filled);
+  await end(filled);
+  fill(join(folder, "filled.db"), `/${known}`, instances);
+  const full = await start("broker", "filled.db");
+  const fills = [
+    await compare("GET catalog", 0.67, [full.port, get("/v2/catalog")], () => ask(broker, get("/v2/catalog"))),
+    await compare("GET last_operation", 0.67, [full.port, lastOperation], () => ask(broker, lastOperation)),
+    await compare("GET last_operation, each of another instance", 0.67, [full.port, lastOperationOf(copyOf)], () =>
+      ask(broker, lastOperationOf(provisioned)),
+    ),
+    await compare("PUT service_instances (async, durable)", 0.67, [full.port, provision(randomUUID)], () =>
+      ask(broker, provision(randomUUID)),
     ),
   ];
   const { perSecond, statuses } = await load(
@@ -53,7 +69,8 @@ try {
     forMs,
     get("/v2/catalog", `If-None-Match: ${await etag(broker)}`),
   );
-  print(rows);
+  print("over HTTP, 64 connections", "broker", "ceiling", rows);
+  print(`with ${instances} instances in the store`, "with many", "with few", fills);
   console.log(
     `GET catalog with If-None-Match: ${Math.round(perSecond)}/s, statuses ${[...statuses.keys()].join(", ")}`,
   );
@@ -63,6 +80,8 @@ try {
     memoryGb: Math.round(totalmem() / 2 ** 30),
     node: process.version,
     rows,
+    instances,
+    fills,
   };
   await mkdir(".bench", { recursive: true });
   await writeFile(join(".bench", "broker.json"), `${JSON.stringify(report, null, 2)}\n`);
@@ -71,9 +90,29 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-async function start(kind: string): Promise<Server> {
+async function provisionKnown({ port }: Server): Promise<void> {
+  await load(
+    port,
+    1,
+    1,
+    provision(() => known),
+  );
+  const headers = { "X-Broker-API-Version": "2.17", Authorization: `Basic ${btoa("bench:bench")}` };
+  const url = `http://127.0.0.1:${port}/v2/service_instances/${known}/last_operation`;
+  for (let left = 1_000; left > 0; left--) {
+    if (((await (await fetch(url, { headers })).json()) as { state: string }).state === "succeeded") return;
+  }
+  throw new Error("the instance was not provisioned");
+}
+
+async function end({ process }: Server): Promise<void> {
+  process.stdin?.end();
+  await once(process, "exit");
+}
+
+async function start(kind: string, file = "broker.db"): Promise<Server> {
   const program = fileURLToPath(new URL("./server.js", import.meta.url));
-  const child = spawn(process.execPath, [program, kind, folder], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [program, kind, folder, file], { stdio: ["pipe", "pipe", "inherit"] });
   const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> });
   const [port] = (await once(lines, "line")) as [string];
   const server = { process: child, lines, port: Number(port) };
@@ -135,6 +174,27 @@ function get(path: string, ...more: readonly string[]): NextRequest {
   return () => request;
 }
 
+/** Another one each time, in no order: few of them are among those that were read last. */
+function lastOperationOf(instance: () => string): NextRequest {
+  const rest = `last_operation HTTP/1.1\r\n${[...headers, "", ""].join("\r\n")}`;
+  return () => `GET /v2/service_instances/${instance()}/${rest}`;
+}
+
+function copyOf(): string {
+  return `${known}-${Math.floor(Math.random() * instances)}`;
+}
+
+function provisioned(): string {
+  return made[Math.floor(Math.random() * made.length)] ?? known;
+}
+
+/** For a new instance; the first of them are remembered. */
+function newId(): string {
+  const id = randomUUID();
+  if (made.length < 50_000) made.push(id);
+  return id;
+}
+
 function provision(id: () => string): NextRequest {
   const body = JSON.stringify({
     service_id: "service-1",
@@ -158,12 +218,13 @@ function median(values: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
-function print(rows: readonly Row[]): void {
-  console.log("| over HTTP, 64 connections | ratio | target | | broker | ceiling |\n|---|---|---|---|---|---|");
+function print(title: string, mine: string, theirs: string, rows: readonly Row[]): void {
+  console.log(`| ${title} | ratio | target | | ${mine} | ${theirs} |\n|---|---|---|---|---|---|`);
   for (const { what, ratio, target, brokerPerSecond, ceilingPerSecond } of rows) {
     const cells = [what, `${Math.round(ratio * 100)} %`, `≥ ${target * 100} %`, ratio >= target ? "pass" : "MISS"];
     console.log(
       `| ${[...cells, `${Math.round(brokerPerSecond)}/s`, `${Math.round(ceilingPerSecond)}/s`].join(" | ")} |`,
     );
   }
+  console.log();
 }

@@ -5,10 +5,10 @@ import { openJournal } from "@osbert/journal";
 import { sqliteStore } from "@osbert/journal/sqlite";
 import { fastify } from "fastify";
 
-// A server to be measured, in a process of its own: `server.js bare` or `server.js broker <folder>`. Says its port, and then ends with
-// its standard input.
+// A server to be measured, in a process of its own: `server.js bare|broker|journal <folder> [<name of its file>]`. Says its port, and
+// then ends with its standard input.
 
-const [kind = "bare", folder = ""] = process.argv.slice(2);
+const [kind = "bare", folder = "", file = "broker.db"] = process.argv.slice(2);
 
 /** As large as a real one: ten services of three plans with schemas. */
 export const services = Array.from({ length: 10 }, (_, index) =>
@@ -55,7 +55,7 @@ if (kind === "bare") {
   );
   console.log(new URL(await app.listen({ port: 0, host: "127.0.0.1" })).port);
 } else if (kind === "broker") {
-  const broker = createBroker({ services, store: sqliteStore(join(folder, "broker.db")) });
+  const broker = createBroker({ services, store: sqliteStore(join(folder, file)) });
   const credentials = [{ username: "bench", password: "bench" }];
   const { url } = await serve(broker, { port: 0, credentials, onError: (error) => console.error(error) });
   console.log(new URL(url).port);
