@@ -134,7 +134,13 @@ describe("what an answer means", () => {
       headers: { "retry-after": "7" },
     });
     const error = await failureOf(createClient({ url }).update("i", { service_id: "s" }));
-    expect(error).toMatchObject({ status: 422, error: "ConcurrencyError", description: "busy", retryAfterMs: 7_000 });
+    expect(error).toMatchObject({
+      kind: "answer",
+      status: 422,
+      error: "ConcurrencyError",
+      description: "busy",
+      retryAfterMs: 7_000,
+    });
     expect(error.body).toMatchObject({ instance_usable: false });
     expect(error.message).toContain("busy");
   });
@@ -182,6 +188,7 @@ describe("what an answer means", () => {
       write();
     });
     const error = await failureOf(createClient({ url }).catalog());
+    expect(error.kind).toBe("too large");
     expect(error.message).toContain("larger");
     expect(written).toBeLessThan(64 * 1_048_576);
   });
@@ -194,7 +201,7 @@ describe("what an answer means", () => {
     });
     const started = performance.now();
     const error = await failureOf(createClient({ url, timeoutMs: 200 }).catalog());
-    expect(error).toMatchObject({ status: null });
+    expect(error).toMatchObject({ kind: "timed out", status: null });
     expect(error.message).toContain("200 ms");
     expect(performance.now() - started).toBeLessThan(5_000);
   });
@@ -205,12 +212,13 @@ describe("what an answer means", () => {
     const call = createClient({ url }).catalog({ signal: caller.signal });
     setTimeout(() => caller.abort(), 50);
     const error = await failureOf(call);
+    expect(error.kind).toBe("called off");
     expect(error.message).toContain("called off");
   });
 
   test("a broker that is not there is told as such", async () => {
     const error = await failureOf(createClient({ url: "http://127.0.0.1:1" }).catalog());
-    expect(error).toMatchObject({ status: null });
+    expect(error).toMatchObject({ kind: "no connection", status: null });
     expect(error.message).toContain("no connection");
   });
 });

@@ -34,6 +34,7 @@ describe("polling", () => {
   test("P-POLL-01, P-POLL-11: it ends with failed, and says what the broker said", async () => {
     const { client, seen } = await polling(state("failed", { description: "no room", instance_usable: false }));
     const error = await failureOf(client.waitForBinding("i", "b"));
+    expect(error.kind).toBe("operation failed");
     expect(error.message).toBe("no room");
     expect(error.last).toMatchObject({ state: "failed", instance_usable: false });
     expect(seen).toHaveLength(1);
@@ -121,6 +122,7 @@ describe("polling", () => {
     const { client, seen } = await polling(state("in progress", { description: "still copying" }));
     const started = performance.now();
     const error = await failureOf(client.waitForInstance("i", { maximumPollingDuration: 1 }));
+    expect(error.kind).toBe("operation timed out");
     expect(error.message).toContain("1 seconds");
     expect(error.last).toMatchObject({ state: "in progress", description: "still copying" });
     expect(performance.now() - started).toBeGreaterThanOrEqual(900);
@@ -146,7 +148,7 @@ describe("polling", () => {
       const caller = new AbortController();
       const waiting = createClient({ url }).waitForInstance("i", { signal: caller.signal });
       setTimeout(() => caller.abort(new Error("enough")), 100);
-      await expect(waiting).rejects.toThrow(/called off/);
+      await expect(waiting).rejects.toMatchObject({ kind: "called off", message: expect.stringMatching(/called off/) });
     }
   });
 });

@@ -1,8 +1,25 @@
 import { isJsonObject, type JsonObject } from "../json.js";
 
+/**
+ * Why there is no answer to go on with:
+ * - `answer`: the broker answered, and said no or nothing that can be read; the status tells which
+ * - `too large`: its answer was not read to the end
+ * - `timed out`, `no connection`, `called off`: no answer within the time of a request, none at all, none wanted any more
+ * - `operation failed`, `operation timed out`: it was accepted and has failed, or has not ended in its time
+ */
+export type BrokerAnswerErrorKind =
+  | "answer"
+  | "too large"
+  | "timed out"
+  | "no connection"
+  | "called off"
+  | "operation failed"
+  | "operation timed out";
+
 /** An answer of a broker that says no, or that is none. What it said is kept as it came. */
 export class BrokerAnswerError extends Error {
   override readonly name: string = "BrokerAnswerError";
+  readonly kind: BrokerAnswerErrorKind;
   /** `null`: there was no answer. */
   readonly status: number | null;
   /** The `error` field: platforms tell errors apart by it, never by the description. */
@@ -11,9 +28,13 @@ export class BrokerAnswerError extends Error {
   readonly body: JsonObject | undefined;
   readonly retryAfterMs: number | undefined;
 
-  constructor(message: string, options: ErrorOptions & { readonly answer?: Answer } = {}) {
+  constructor(
+    message: string,
+    options: ErrorOptions & { readonly kind: BrokerAnswerErrorKind; readonly answer?: Answer },
+  ) {
     super(message, options);
-    const { answer } = options;
+    const { kind, answer } = options;
+    this.kind = kind;
     this.status = answer?.status ?? null;
     this.body = answer?.body;
     this.error = textOf(answer?.body?.error);
@@ -70,7 +91,7 @@ async function readText(response: Response): Promise<string> {
     bytes += value.byteLength;
     if (bytes > largestBody) {
       await reader.cancel();
-      throw new BrokerAnswerError(`the broker's answer is larger than ${largestBody} bytes`);
+      throw new BrokerAnswerError(`the broker's answer is larger than ${largestBody} bytes`, { kind: "too large" });
     }
     text += decoder.decode(value, { stream: true });
   }

@@ -211,12 +211,15 @@ class FetchClient implements Client {
       if (verdict.kind === "ended") {
         throw new OperationFailedError(
           verdict.last.description ?? "the operation has failed; the broker does not say why",
-          verdict.last,
+          { kind: "operation failed", last: verdict.last },
         );
       }
       const leftMs = giveUpAt - now();
       if (leftMs <= 0)
-        throw new OperationFailedError(`the operation has not ended within ${seconds} seconds`, verdict.last);
+        throw new OperationFailedError(`the operation has not ended within ${seconds} seconds`, {
+          kind: "operation timed out",
+          last: verdict.last,
+        });
       // However long the pause should be: there is a last look when the time is up.
       await pause(Math.min(nextPauseMs(polls, answer?.retryAfterMs, pace), leftMs), options.signal);
     }
@@ -246,10 +249,13 @@ class FetchClient implements Client {
     if (!expected.includes(answer.status)) {
       const said = answer.body?.description;
       const why = typeof said === "string" && said !== "" ? said : "it does not say why";
-      throw new BrokerAnswerError(`the broker answered ${answer.status}: ${why}`, { answer });
+      throw new BrokerAnswerError(`the broker answered ${answer.status}: ${why}`, { kind: "answer", answer });
     }
     if (answer.body === undefined)
-      throw new BrokerAnswerError(`the broker answered ${answer.status} without a JSON object`, { answer });
+      throw new BrokerAnswerError(`the broker answered ${answer.status} without a JSON object`, {
+        kind: "answer",
+        answer,
+      });
     return answer.body as unknown as Body;
   }
 
@@ -286,12 +292,9 @@ class FetchClient implements Client {
       return await readAnswer(response, now);
     } catch (cause) {
       if (cause instanceof BrokerAnswerError) throw cause;
-      const why = timeout.aborted
-        ? `no answer within ${timeoutMs} ms`
-        : signal?.aborted
-          ? "called off"
-          : "no connection";
-      throw new BrokerAnswerError(`the broker did not answer: ${why}`, { cause });
+      const kind = timeout.aborted ? "timed out" : signal?.aborted ? "called off" : "no connection";
+      const why = kind === "timed out" ? `no answer within ${timeoutMs} ms` : kind;
+      throw new BrokerAnswerError(`the broker did not answer: ${why}`, { kind, cause });
     }
   }
 }
@@ -302,7 +305,10 @@ function operationOf(operation: unknown, answer: Answer): string | undefined {
   if (typeof operation === "string") return operation;
   // As if there were no body: it is not what the specification says it is.
   const malformed = { ...answer, body: undefined };
-  throw new BrokerAnswerError("the broker answered 202 with an operation that is not a text", { answer: malformed });
+  throw new BrokerAnswerError("the broker answered 202 with an operation that is not a text", {
+    kind: "answer",
+    answer: malformed,
+  });
 }
 
 function instancePath(instance: string): string {
@@ -333,7 +339,7 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
     }
     function called(): void {
       clearTimeout(timer);
-      reject(new BrokerAnswerError("waiting was called off", { cause: signal?.reason }));
+      reject(new BrokerAnswerError("waiting was called off", { kind: "called off", cause: signal?.reason }));
     }
     if (signal?.aborted) called();
     else signal?.addEventListener("abort", called, { once: true });

@@ -47,8 +47,14 @@ export class OperationFailedError extends BrokerAnswerError {
   override readonly name = "OperationFailedError";
   readonly last: LastOperationResponse | undefined;
 
-  constructor(message: string, last: LastOperationResponse | undefined) {
-    super(message);
-    this.last = last;
+  constructor(
+    message: string,
+    options: {
+      readonly kind: "operation failed" | "operation timed out";
+      readonly last: LastOperationResponse | undefined;
+    },
+  ) {
+    super(message, { kind: options.kind });
+    this.last = options.last;
   }
 }
