@@ -1,0 +1,89 @@
+import { type Catalog, isJsonObject, type ServiceOffering, type ServicePlan } from "@osbert/protocol";
+import { CommandError } from "./exit-status.js";
+import { plainText } from "./plain-text.js";
+
+/** A plan of the catalog, with the service that it belongs to. */
+export interface Offer {
+  readonly service: ServiceOffering;
+  readonly plan: ServicePlan;
+}
+
+/** Names or ids, as given on the command line. */
+export interface Wanted {
+  readonly service?: string | undefined;
+  readonly plan?: string | undefined;
+}
+
+/** What of a catalog can be worked with: services and plans that have a name and an id. The rest of a broken one is left out. */
+export function usableServices(catalog: Catalog): readonly ServiceOffering[] {
+  if (!Array.isArray(catalog.services))
+    throw new CommandError("unreachable", "the broker's catalog has no list of services; is the URL that of a broker?");
+  return (catalog.services as readonly unknown[]).filter(isNamed<ServiceOffering>).map((service) => ({
+    ...service,
+    plans: (Array.isArray(service.plans) ? (service.plans as readonly unknown[]) : []).filter(isNamed<ServicePlan>),
+  }));
+}
+
+/** The one service that is meant: by name, by id, or because it is the only one. */
+export function findService(services: readonly ServiceOffering[], wanted: string | undefined): ServiceOffering {
+  return theOne({
+    found: wanted === undefined ? services : services.filter((service) => isCalled(service, wanted)),
+    all: services,
+    what: "service",
+    wanted,
+    describe: (service) => [service],
+  });
+}
+
+/** The one plan that is meant. A plan's name is enough where only one service has a plan of that name. */
+export function findPlan(services: readonly ServiceOffering[], wanted: Wanted): Offer {
+  const candidates =
+    wanted.service === undefined && wanted.plan !== undefined ? services : [findService(services, wanted.service)];
+  const offers = candidates.flatMap((service) => service.plans.map((plan) => ({ service, plan })));
+  return theOne({
+    found: wanted.plan === undefined ? offers : offers.filter(({ plan }) => isCalled(plan, wanted.plan)),
+    all: offers,
+    what: "plan",
+    wanted: wanted.plan,
+    describe: ({ service, plan }) => [service, plan],
+  });
+}
+
+function theOne<T>(search: {
+  readonly found: readonly T[];
+  readonly all: readonly T[];
+  readonly what: "service" | "plan";
+  readonly wanted: string | undefined;
+  readonly describe: (item: T) => readonly { readonly name: string; readonly id: string }[];
+}): T {
+  const { found, all, what, wanted, describe } = search;
+  const [only, second] = found;
+  if (only !== undefined && second === undefined) return only;
+  const problem =
+    all.length === 0
+      ? `the broker offers no ${what}`
+      : wanted === undefined
+        ? `say which ${what} you mean with --${what}`
+        : found.length === 0
+          ? `there is no ${what} called ${plainText(wanted, 200)}`
+          : `${plainText(wanted, 200)} could be several ${what}s; give an id with --${what}${what === "plan" ? ", or --service" : ""}`;
+  throw new CommandError("usage", [problem, ...listing((found.length > 1 ? found : all).map(describe))].join("\n"));
+}
+
+const mostListed = 30;
+
+function listing(items: readonly (readonly { readonly name: string; readonly id: string }[])[]): string[] {
+  const lines = items.slice(0, mostListed).map((parts) => {
+    const names = parts.map(({ name }) => plainText(name, 100)).join(" / ");
+    return `  ${names}  (${plainText(parts.at(-1)?.id ?? "", 100)})`;
+  });
+  return items.length > mostListed ? [...lines, `  and ${items.length - mostListed} more: osbert catalog`] : lines;
+}
+
+function isCalled(item: { readonly name: string; readonly id: string }, wanted: string | undefined): boolean {
+  return item.name === wanted || item.id === wanted;
+}
+
+function isNamed<T extends { readonly name: string; readonly id: string }>(item: unknown): item is T {
+  return isJsonObject(item) && typeof item.name === "string" && typeof item.id === "string";
+}

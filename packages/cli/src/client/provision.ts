@@ -1,0 +1,101 @@
+import type { Context } from "@osbert/protocol";
+import type { Command } from "commander";
+import { withExamples } from "../examples-of.js";
+import {
+  type ParameterChoice,
+  type WaitChoice,
+  withBrokerOptions,
+  withParameterOptions,
+  withPlanOptions,
+  withWaitOptions,
+} from "./command-options.js";
+import { endingOf } from "./ending-of.js";
+import { findPlan } from "./find-plan.js";
+import { parseDocument, readParameters } from "./parameters.js";
+import { reportChange } from "./report-change.js";
+import { resourceId } from "./resource-id.js";
+import { runCommand } from "./run-command.js";
+import type { BrokerOptions } from "./session.js";
+import type { Surroundings } from "./surroundings.js";
+
+interface Options extends BrokerOptions, WaitChoice, ParameterChoice {
+  readonly service?: string;
+  readonly plan?: string;
+  readonly organization: string;
+  readonly space: string;
+  readonly context?: string;
+}
+
+/** `osbert provision`: a new instance, whose id is the name that the user gives it. */
+export function registerProvision(program: Command, surroundings: Surroundings): void {
+  const command = program
+    .command("provision")
+    .summary("make an instance of a service")
+    .description("Makes an instance of a service and waits until it is there. Its name is its id at the broker.")
+    .argument("<instance>", "how you call it")
+    .action((instance: string, options: Options) => provision(instance, options, surroundings));
+  withPlanOptions(command, {
+    service: "the service, by name or id; not needed where there is only one",
+    plan: "the plan, by name or id; not needed where there is only one",
+  });
+  withParameterOptions(command)
+    .option("--organization <id>", "organization_guid, for brokers that look at it", "osbert")
+    .option("--space <id>", "space_guid, for brokers that look at it", "osbert")
+    .option("--context <json>", "the platform's context as JSON, @file or @-");
+  withBrokerOptions(withWaitOptions(command));
+  withExamples(command, [
+    {
+      does: "a small database, with two parameters: a text and a number",
+      command: "osbert provision my-db --service sqlite-database --plan small -p language=de -p size:=3",
+    },
+    {
+      does: "parameters from a file, one of them replaced",
+      command: "osbert provision my-db -P @parameters.json -p backup.hour:=4",
+    },
+    {
+      does: "parameters with a secret, which must not stand on a command line",
+      command: "pass show my-db | osbert provision my-db -P @-",
+    },
+  ]);
+}
+
+function provision(name: string, options: Options, surroundings: Surroundings): Promise<void> {
+  return runCommand(options, surroundings, `provision ${name}`, async (session) => {
+    const instance = resourceId(name, "instance");
+    const parameters = await readParameters(options.parameters ?? [], session.read);
+    const context =
+      options.context === undefined
+        ? undefined
+        : ((await parseDocument(options.context, session.read, "--context")) as unknown as Context);
+    const { service, plan } = findPlan(await session.services(), options);
+    const changed = await session.client.provision(
+      instance,
+      {
+        service_id: service.id,
+        plan_id: plan.id,
+        organization_guid: options.organization,
+        space_guid: options.space,
+        ...(parameters !== undefined && { parameters }),
+        ...(context !== undefined && { context }),
+      },
+      { ...session.call, acceptsIncomplete: !options.sync },
+    );
+    const ending = await endingOf(session, changed, options, {
+      what: `provisioning ${instance}`,
+      poll: (wait) => session.client.waitForInstance(instance, wait),
+      options: { serviceId: service.id, planId: plan.id },
+      maximumPollingDuration: plan.maximum_polling_duration,
+    });
+    const { dashboard_url: dashboard, metadata } = changed.body;
+    return reportChange(session, {
+      instance,
+      done: `${instance} is provisioned: ${service.name}, ${plan.name}`,
+      serviceId: service.id,
+      planId: plan.id,
+      changed,
+      ending,
+      data: { dashboard_url: dashboard, metadata },
+      lines: typeof dashboard === "string" && dashboard !== "" ? [`dashboard: ${dashboard}`] : [],
+    });
+  });
+}

@@ -1,0 +1,27 @@
+import type { ExitStatus } from "./exit-status.js";
+import { failureOf } from "./failure.js";
+import { plainJson } from "./plain-text.js";
+import { type BrokerOptions, openSession, type Session } from "./session.js";
+import type { Surroundings } from "./surroundings.js";
+
+/**
+ * Opens the session, does the work and ends with its status. Every failure becomes a text that a person can act on, and with `--json` a
+ * document with `error` too. `doing` completes "could not …".
+ */
+export async function runCommand(
+  options: BrokerOptions,
+  surroundings: Surroundings,
+  doing: string,
+  work: (session: Session) => Promise<ExitStatus>,
+): Promise<void> {
+  let session: Session | undefined;
+  try {
+    session = await openSession(options, surroundings);
+    surroundings.endWith(await work(session));
+  } catch (error) {
+    const failure = failureOf(error, doing, session?.url);
+    if (options.json) surroundings.stdout.write(`${plainJson({ error: failure.data })}\n`);
+    surroundings.stderr.write(failure.text);
+    surroundings.endWith(failure.status);
+  }
+}
