@@ -12,7 +12,10 @@ export function commandsPage(program: Command): string {
     "",
     "| command | does |",
     "|---|---|",
-    ...commands.map((command) => `| [\`${pathOf(command)}\`](#${anchorOf(command)}) | ${cell(command.summary() || command.description())} |`),
+    ...commands.map(
+      (command) =>
+        `| [\`${pathOf(command)}\`](#${anchorOf(command)}) | ${cell(command.summary() || command.description())} |`,
+    ),
     "",
     ...commands.flatMap(section),
     "## Exit status of the client commands",
