@@ -15,7 +15,7 @@ export function failureOf(error: unknown, doing: string, url: string | undefined
     return {
       status: error.status,
       text: `error: ${error.message}\n`,
-      data: { kind: error.status === exitStatuses.usage.status ? "usage" : "failed", message: error.message },
+      data: { kind: kindOf(error), message: error.message },
     };
   if (error instanceof OperationFailedError) return failedOperation(error, doing);
   if (error instanceof BrokerAnswerError)
@@ -28,6 +28,11 @@ export function failureOf(error: unknown, doing: string, url: string | undefined
     text: block(`could not ${doing}`, { reason: message }),
     data: { kind: "malformed", message },
   };
+}
+
+function kindOf({ status }: CommandError): string {
+  if (status === exitStatuses.usage.status) return "usage";
+  return status === exitStatuses.unreachable.status ? "malformed" : "failed";
 }
 
 function failedOperation(error: OperationFailedError, doing: string): Failure {

@@ -9,7 +9,7 @@ export function plainText(text: string, longest = 2_000): string {
     .replaceAll(/[\p{Cc}\u2028\u2029]+/gu, " ")
     .replaceAll(directionMark, "")
     .trim();
-  return line.length <= longest ? line : `${[...line.slice(0, longest - 1)].join("").replace(/[\uD800-\uDBFF]$/, "")}…`;
+  return line.length <= longest ? line : `${line.slice(0, longest - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
 /** JSON with every character that a terminal might obey written as an escape: the same value, and harmless to look at. */

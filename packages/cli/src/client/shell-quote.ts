@@ -4,7 +4,7 @@ export function shellQuote(text: string): string {
   if (/^[A-Za-z0-9_./:@%+=,-]+$/.test(clean)) return clean;
   if (!mustBeEscaped.test(clean)) return `'${clean.replaceAll("'", `'\\''`)}'`;
   // What a terminal would obey is written out, which takes a shell that knows $'…': bash, zsh, ksh.
-  const escaped = [...clean].map((character) => {
+  const escaped = Array.from(clean, (character) => {
     if (character === "\\" || character === "'") return `\\${character}`;
     if (!mustBeEscaped.test(character)) return character;
     return [...new TextEncoder().encode(character)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");

@@ -153,12 +153,19 @@ describe("values of the wrong shape", () => {
     [["last-operation", "i"], "GET /v2/service_instances/i/last_operation", { status: 200, body: {} }, 4],
     [["provision", "i"], "PUT /v2/service_instances/i", { status: 202, body: { operation: 7 } }, 4],
     [["provision", "i"], "PUT /v2/service_instances/i", { status: 201, body: { dashboard_url: 7 } }, 0],
-    [["deprovision", "i"], "GET /v2/service_instances/i", { status: 200, body: { service_id: 1, plan_id: {} } }, 1],
   ])("%j: %s", async (args, line, reaction, status) => {
     const { url } = await answering(line, reaction, retrievableCatalog);
     const ran = await osbert([...args, "--url", url]);
     expect(ran.status).toBe(status);
     expectPlain(ran.stderr);
+  });
+
+  test("ids that are no texts are not sent back: the only plan of the catalog counts", async () => {
+    const instance = { status: 200, body: { service_id: 1, plan_id: {} } };
+    const { url, asked } = await answering("GET /v2/service_instances/i", instance, retrievableCatalog);
+    await osbert(["deprovision", "i", "--url", url]);
+    expect(asked.at(-1)?.line).toBe("DELETE /v2/service_instances/i");
+    expect(Object.fromEntries(asked.at(-1)?.query ?? [])).toMatchObject({ service_id: "s", plan_id: "p" });
   });
 
   test("credentials nested without end are refused, not a stack trace", async () => {

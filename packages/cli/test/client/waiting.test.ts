@@ -101,10 +101,12 @@ test("a plan's maximum_polling_duration ends the waiting too, and nonsense there
     const [service] = plainCatalog.services;
     return { services: [{ ...service, plans: [{ ...service?.plans[0], maximum_polling_duration: duration }] }] };
   };
-  for (const [duration, status] of [
-    [0.2, 3],
-    ["soon", 0],
-    [-1, 0],
+  for (const [duration, status, options] of [
+    [0.2, 3, []],
+    [3_600, 3, ["--timeout", "0.2s"]],
+    [0.2, 3, ["--timeout", "1h"]],
+    ["soon", 0, []],
+    [-1, 0, []],
   ] as const) {
     const { url } = await serverThat({
       "GET /v2/catalog": { status: 200, body: catalogWith(duration) },
@@ -114,7 +116,7 @@ test("a plan's maximum_polling_duration ends the waiting too, and nonsense there
         state(status === 3 ? "in progress" : "succeeded"),
       ],
     });
-    expect(await osbert(["provision", "i", "--url", url])).toMatchObject({ status });
+    expect(await osbert(["provision", "i", "--url", url, ...options])).toMatchObject({ status });
   }
 });
 

@@ -1,0 +1,54 @@
+import { spawnSync } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import { exitStatuses } from "../../src/client/exit-status.js";
+import { examplesOf } from "../../src/examples-of.js";
+import { osbertProgram } from "../../src/main.js";
+import { osbert } from "./osbert-run.js";
+import { urlWithoutServer } from "./server-that.js";
+
+const guide = await readFile(fileURLToPath(new URL("../../../../docs/guides/client.md", import.meta.url)), "utf8");
+
+/** The arguments of every call of osbert in a script, as a real shell reads them. */
+function callsIn(script: string): string[][] {
+  const record = `osbert() { printf '%s\\0' "$@" >&3; printf '\\n\\0' >&3; }; pass() { :; }; jq() { :; }\n${script}`;
+  const { output, stderr } = spawnSync("sh", ["-c", record], {
+    encoding: "utf8",
+    env: {},
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
+  });
+  expect(stderr).toBe("");
+  return String(output[3])
+    .split("\n\0")
+    .slice(0, -1)
+    .map((call) => call.split("\0").slice(0, -1));
+}
+
+test("every command of the guide and of the help is one that the program takes", async () => {
+  const snippets = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);
+  const examples = osbertProgram().commands.flatMap((command) => examplesOf(command).map(({ command: line }) => line));
+  const calls = [...snippets, ...examples].flatMap(callsIn);
+  expect(calls.length).toBeGreaterThan(20);
+  expect(new Set(calls.map(([verb]) => verb)).size).toBe(8);
+
+  const folder = await mkdtemp(join(tmpdir(), "osbert-examples-"));
+  const before = process.cwd();
+  process.chdir(folder);
+  onTestFinished(async () => {
+    process.chdir(before);
+    await rm(folder, { recursive: true });
+  });
+  await writeFile("parameters.json", "{}");
+  const env = { OSBERT_URL: await urlWithoutServer() };
+  // A command line that is wrong ends with 2; these get as far as the broker, which is not there.
+  for (const args of calls)
+    expect(await osbert(args, { env, stdin: "{}" }), args.join(" ")).toMatchObject({ status: 4 });
+});
+
+test("the guide says of the exit status what the program says", () => {
+  const text = guide.replaceAll("`", "");
+  for (const { status, meaning } of Object.values(exitStatuses)) expect(text).toContain(`| ${status} | ${meaning} |`);
+});
