@@ -111,7 +111,7 @@ const calls: Readonly<Partial<Record<Call, (client: Client) => Promise<{ readonl
 /** What a platform makes of a call through the client. */
 async function classOf(call: Call, reaction: Reaction): Promise<AnswerClass> {
   const { url } = await brokerThat(reaction);
-  const client = createClient({ url, timeoutMs: 300 });
+  const client = createClient({ url, timeoutMs: 3_000 });
   try {
     const answer = await calls[call]?.(client);
     return classify(call, answered(answer?.status ?? 0));

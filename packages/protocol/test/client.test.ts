@@ -82,6 +82,20 @@ describe("what a request carries", () => {
     });
   });
 
+  test("the end of a binding called .. would have been the end of its instance: such ids are not sent", async () => {
+    const { url, seen } = await brokerThat({ status: 200 });
+    const client = createClient({ url });
+    for (const id of ["", ".", ".."]) {
+      await expect(client.unbind("i", id, ids)).rejects.toThrow(RangeError);
+      await expect(client.fetchInstance(id)).rejects.toThrow(RangeError);
+      await expect(client.waitForInstance(id)).rejects.toThrow(RangeError);
+      await expect(client.waitForBinding("i", id)).rejects.toThrow(RangeError);
+    }
+    expect(seen).toEqual([]);
+    await client.fetchInstance("...");
+    expect(seen[0]?.path).toBe("/v2/service_instances/...");
+  });
+
   test("P-PROV-04, P-ERR-02: accepts_incomplete is sent unless the caller cannot wait", async () => {
     const { url, seen } = await brokerThat({ status: 200 });
     const client = createClient({ url });

@@ -9,7 +9,7 @@ const state = (text: string, more: object = {}): Reaction => ({ status: 200, bod
 
 async function polling(...reactions: readonly Reaction[]) {
   const { url, seen } = await brokerThat(...reactions);
-  return { client: createClient({ url, pace: quick, timeoutMs: 200 }), seen };
+  return { client: createClient({ url, pace: quick, timeoutMs: 3_000 }), seen };
 }
 
 async function failureOf(work: Promise<unknown>): Promise<OperationFailedError> {

@@ -180,11 +180,11 @@ class FetchClient implements Client {
     return this.#body(await this.#poll(bindingPath(instance, binding), options), [200]);
   }
 
-  waitForInstance(instance: string, options: WaitOptions = {}): Promise<LastOperationResponse> {
+  async waitForInstance(instance: string, options: WaitOptions = {}): Promise<LastOperationResponse> {
     return this.#wait(instancePath(instance), options);
   }
 
-  waitForBinding(instance: string, binding: string, options: WaitOptions = {}): Promise<LastOperationResponse> {
+  async waitForBinding(instance: string, binding: string, options: WaitOptions = {}): Promise<LastOperationResponse> {
     return this.#wait(bindingPath(instance, binding), options);
   }
 
@@ -312,11 +312,17 @@ function operationOf(operation: unknown, answer: Answer): string | undefined {
 }
 
 function instancePath(instance: string): string {
-  return `/v2/service_instances/${encodeURIComponent(instance)}`;
+  return `/v2/service_instances/${segment(instance)}`;
 }
 
 function bindingPath(instance: string, binding: string): string {
-  return `${instancePath(instance)}/service_bindings/${encodeURIComponent(binding)}`;
+  return `${instancePath(instance)}/service_bindings/${segment(binding)}`;
+}
+
+/** Dots alone are a way in a URL, encoded or not: the end of the binding `..` would be the end of its instance. */
+function segment(id: string): string {
+  if (/^\.{0,2}$/.test(id)) throw new RangeError(`"${id}" cannot be the id of an instance or a binding`);
+  return encodeURIComponent(id);
 }
 
 function hints({ serviceId, planId }: Hints): Record<string, string> {
