@@ -1,7 +1,7 @@
 /** A text as one word of a POSIX shell, whatever stands in it. NUL, which no shell can carry, is left out. */
 export function shellQuote(text: string): string {
   const clean = text.replaceAll("\0", "");
-  if (/^[A-Za-z0-9_./:@%+=,-]+$/.test(clean)) return clean;
+  if (/^[A-Za-z0-9_./:@%+,-]+$/.test(clean)) return clean;
   if (!mustBeEscaped.test(clean)) return `'${clean.replaceAll("'", `'\\''`)}'`;
   // What a terminal would obey is written out, which takes a shell that knows $'…': bash, zsh, ksh.
   const escaped = Array.from(clean, (character) => {
