@@ -31,7 +31,7 @@ export interface BrokerCatalog {
   /** The answer to GET /v2/catalog, as it goes out. */
   readonly body: string;
   /** The same, encoded once. */
-  readonly bytes: Uint8Array;
+  readonly bytes: Uint8Array<ArrayBuffer>;
   readonly etag: string;
   readonly warnings: readonly Finding[];
 }
@@ -75,7 +75,7 @@ export function buildCatalog(services: readonly Service[]): BrokerCatalog {
   return {
     services: new Map(offered.map((service) => [service.offering.id, service])),
     body,
-    bytes: Buffer.from(body),
+    bytes: new TextEncoder().encode(body),
     etag: `"${createHash("sha256").update(body).digest("base64url").slice(0, 27)}"`,
     warnings: findings.filter(({ level }) => level === "warning"),
   };

@@ -28,7 +28,7 @@ export interface WireRequest {
 export interface WireResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array;
+  readonly body: string | Uint8Array<ArrayBuffer>;
 }
 
 /** Answers a request alone, instead of what the broker would do. `undefined`: it does not want to, after all. */
@@ -223,6 +223,6 @@ function toWire({ status, body, headers }: Answer, requestId: string | null, met
 }
 
 /** JSON already. */
-function isText(body: object | string): body is string | Uint8Array {
+function isText(body: object | string): body is string | Uint8Array<ArrayBuffer> {
   return typeof body === "string" || body instanceof Uint8Array;
 }
