@@ -91,7 +91,7 @@ describe.each(wires)("%s: orphans", (wire) => {
   });
 
   test("ORPH-04: after retention not even that", async () => {
-    const retention = { succeededMs: 60_000, notesMs: 60_000 };
+    const retention = { succeededMs: 60_000, notesMs: 60_000, goneMs: 0 };
     const flow = await flowOn(wire, lab(), { journal: { retention } });
     await ready(flow, "i1");
     await flow.deprovision("i1", sync);
