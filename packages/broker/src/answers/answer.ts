@@ -29,11 +29,12 @@ export function answer(
   return headers === undefined ? { status: statuses[outcome], body } : { status: statuses[outcome], body, headers };
 }
 
-export function errorAnswer(error: BrokerError): Answer {
+/** `challenge`: what a 401 says of how to authenticate. */
+export function errorAnswer(error: BrokerError, challenge = 'Basic realm="service broker", charset="UTF-8"'): Answer {
   const headers = {
     ...(error.retryAfterSeconds !== undefined && { "retry-after": String(error.retryAfterSeconds) }),
     ...(error.allow !== undefined && { allow: error.allow }),
-    ...(error.code === "unauthorized" && { "www-authenticate": 'Basic realm="service broker", charset="UTF-8"' }),
+    ...(error.code === "unauthorized" && { "www-authenticate": challenge }),
   };
   return { status: error.status, body: error.body, ...(Object.keys(headers).length > 0 && { headers }) };
 }

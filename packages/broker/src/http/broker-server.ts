@@ -1,21 +1,37 @@
 import type { Socket } from "node:net";
 import { BrokerError } from "@osbert/protocol";
-import { type FastifyInstance, fastify } from "fastify";
+import { type FastifyInstance, type FastifyServerOptions, fastify } from "fastify";
 import { brokerPlugin, type FastifyPluginOptions, sendRefusal } from "./fastify-plugin.js";
+import { httpsOptions, type TlsOptions } from "./tls.js";
+
+export interface BrokerServerOptions extends FastifyPluginOptions {
+  /** Without it the server speaks plain HTTP. */
+  readonly tls?: TlsOptions;
+  /** Proxies whose `X-Forwarded-For` is believed, as Fastify takes them. Without any, a caller's address is the connection's. */
+  readonly trustProxy?: string | string[] | boolean;
+}
 
 /**
  * A Fastify server that is a broker and nothing else. What Fastify and Node refuse before any route is reached (a path that is not
  * percent-encoded, a method that nobody has, bytes that are no HTTP) is told in the words of a broker, too.
  */
-export function brokerServer(options: FastifyPluginOptions): FastifyInstance {
-  const app = fastify({
+export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOptions): FastifyInstance {
+  const serverOptions: FastifyServerOptions = {
+    ...(trustProxy !== undefined && { trustProxy }),
     logger: false,
     forceCloseConnections: "idle",
     routerOptions: { ignoreTrailingSlash: false },
     frameworkErrors: (_error, _request, reply) =>
       void sendRefusal(reply, new BrokerError("bad-request", "the path is not validly percent-encoded")),
     clientErrorHandler: (error, socket) => refuseBytes(error, socket),
-  });
+  };
+  // Fastify's types tell servers with TLS from those without; what follows is the same for both.
+  const app =
+    tls === undefined
+      ? fastify(serverOptions)
+      : (fastify({ ...serverOptions, https: httpsOptions(tls) } as FastifyServerOptions) as FastifyInstance);
+  // After a handshake that failed or was too slow there is nobody who could read an answer, and Node leaves the socket open.
+  app.server.prependListener("tlsClientError", (_error: unknown, socket: Socket) => socket.destroy());
   app.setNotFoundHandler((request, reply) =>
     sendRefusal(reply, new BrokerError("method-not-allowed", `${request.method} is not possible here`)),
   );

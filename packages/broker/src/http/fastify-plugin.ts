@@ -2,6 +2,7 @@ import { BrokerError } from "@osbert/protocol";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { errorAnswer } from "../answers/answer.js";
 import type { Broker } from "../broker.js";
+import { SocketPeer } from "./authentication/socket-peer.js";
 import { createHandler, type HandlerOptions, largestBody, type WireResponse } from "./handler.js";
 
 export interface FastifyPluginOptions extends HandlerOptions {
@@ -33,7 +34,7 @@ export async function brokerPlugin(app: FastifyInstance, options: FastifyPluginO
       };
       const url = request.url.slice(app.prefix.length);
       const body = request.body instanceof Uint8Array ? request.body : empty;
-      const answer = handle({ method: request.method, url, header, body });
+      const answer = handle({ method: request.method, url, header, body, peer: new SocketPeer(request) });
       return answer instanceof Promise ? answer.then((given) => send(reply, given)) : send(reply, answer);
     },
   });

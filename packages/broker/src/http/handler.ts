@@ -11,7 +11,9 @@ import { asBrokerError } from "../answers/failure.js";
 import type { Broker } from "../broker.js";
 import type { Caller } from "../caller.js";
 import type { VerbRequest } from "../verbs.js";
-import { type Authenticate, basicAuthentication, type Credential, openToAll } from "./authenticate.js";
+import type { Authenticate, Authenticated, Peer } from "./authentication/authenticate.js";
+import { type AuthenticationOptions, authentication, openToAll } from "./authentication/authentication.js";
+import type { Credential } from "./authentication/credential.js";
 import { readJsonObject } from "./read-json.js";
 import { type Matched, matchRoute, type RouteName, splitPlatform } from "./routes.js";
 
@@ -23,6 +25,8 @@ export interface WireRequest {
   /** By its name in lower case. */
   readonly header: (name: string) => string | undefined;
   readonly body: Uint8Array;
+  /** Who is at the other end, where the server can tell. */
+  readonly peer?: Peer;
 }
 
 export interface WireResponse {
@@ -35,8 +39,10 @@ export interface WireResponse {
 export type OwnHandler = (request: VerbRequest) => Promise<Answer | undefined>;
 
 export interface HandlerOptions {
-  /** Who may ask. `"none"`: anyone; only where something in front of the broker authenticates. */
-  readonly credentials: readonly Credential[] | "none";
+  /** Who may ask; or a function that says who asks. `"none"`: anyone; only where something in front of the broker authenticates. */
+  readonly credentials: readonly Credential[] | Authenticate | "none";
+  /** How guessing is slowed down, and who is told. */
+  readonly authentication?: AuthenticationOptions;
   /** Platforms whose ids are kept apart, each under `/{platform}/v2/…`. Without any, the API is at `/v2/…`. */
   readonly platforms?: readonly string[];
   /** Endpoints that the author answers alone. */
@@ -65,7 +71,7 @@ export const largestBody = 1_048_576;
  * unasked: who asks, in which version, what, on whose behalf, with which body.
  */
 export function createHandler(broker: Broker, options: HandlerOptions): Handler {
-  const authenticate = options.credentials === "none" ? openToAll : basicAuthentication(options.credentials);
+  const authenticate = authenticateWith(options);
   const platforms = options.platforms === undefined ? undefined : new Set(options.platforms);
   return (request) => {
     const requestId = requestIdOf(request);
@@ -77,7 +83,7 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
         const path = request.url.split("?", 1)[0] ?? "";
         options.onError?.(told.cause, { method: request.method, path, requestId });
       }
-      return tell(errorAnswer(told));
+      return tell(errorAnswer(told, authenticate.challenge));
     };
     try {
       const given = respond(broker, options, authenticate, platforms, request, requestId);
@@ -86,6 +92,11 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
       return refuse(error);
     }
   };
+}
+
+function authenticateWith({ credentials, authentication: options }: HandlerOptions): Authenticate {
+  if (credentials === "none") return openToAll;
+  return typeof credentials === "function" ? credentials : authentication(credentials, options);
 }
 
 function respond(
@@ -99,8 +110,28 @@ function respond(
   const questionMark = request.url.indexOf("?");
   const path = questionMark < 0 ? request.url : request.url.slice(0, questionMark);
   const split = splitPlatform(path);
-  const credential = authenticate(request.header("authorization"), split?.platform ?? "");
-  if (credential === undefined) throw new BrokerError("unauthorized", "a valid user name and password are needed");
+  const authenticated = authenticate({
+    authorization: request.header("authorization"),
+    platform: split?.platform ?? "",
+    peer: request.peer,
+  });
+  const goOn = (credential: Authenticated) =>
+    respondTo(credential, broker, options, platforms, request, requestId, split, questionMark);
+  return typeof authenticated === "object" ? authenticated.then(goOn) : goOn(authenticated);
+}
+
+function respondTo(
+  credential: Authenticated,
+  broker: Broker,
+  options: HandlerOptions,
+  platforms: ReadonlySet<string> | undefined,
+  request: WireRequest,
+  requestId: string | null,
+  split: ReturnType<typeof splitPlatform>,
+  questionMark: number,
+): Answer | Promise<Answer> {
+  // Whatever was wrong, it is told in the same words.
+  if (credential === undefined) throw new BrokerError("unauthorized", "valid credentials are needed");
   if (split === undefined || !isKnown(platforms, split.platform)) {
     throw new BrokerError("not-found", "there is nothing at this path");
   }

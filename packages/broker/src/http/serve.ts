@@ -1,23 +1,23 @@
 import { randomBytes } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "../broker.js";
-import type { Credential } from "./authenticate.js";
-import { brokerServer } from "./broker-server.js";
-import type { HandlerOptions } from "./handler.js";
+import type { Authenticate } from "./authentication/authenticate.js";
+import type { Credential, PasswordCredential } from "./authentication/credential.js";
+import { type BrokerServerOptions, brokerServer } from "./broker-server.js";
 
-export interface ServeOptions extends Omit<HandlerOptions, "credentials"> {
+export interface ServeOptions extends Omit<BrokerServerOptions, "credentials" | "broker"> {
   /** Default 8080; 0 takes a free one. */
   readonly port?: number;
   /** Default 127.0.0.1: reached from this machine alone. */
   readonly host?: string;
   /** Without any, one is made and handed out once, in the answer of `serve`. */
-  readonly credentials?: readonly Credential[] | "none";
+  readonly credentials?: readonly Credential[] | Authenticate | "none";
 }
 
 export interface Served {
   readonly url: string;
   /** The credential that was made because none was given. */
-  readonly credential: Credential | null;
+  readonly credential: PasswordCredential | null;
   readonly app: FastifyInstance;
   /** Answers what is under way, lets operations end for so long, hands the rest over. */
   close(options?: { readonly drainMs?: number }): Promise<void>;
@@ -26,10 +26,12 @@ export interface Served {
 /** Starts the broker and a server for it. Resolves when it answers. */
 export async function serve(broker: Broker, options: ServeOptions = {}): Promise<Served> {
   const { port = 8080, host = "127.0.0.1", credentials, ...rest } = options;
-  const made: Credential | null =
+  const made: PasswordCredential | null =
     credentials === undefined ? { username: "osbert", password: randomBytes(18).toString("base64url") } : null;
-  await broker.start();
+  checkCertificates(options);
+  // Before the broker is started: a wrong setting of TLS leaves nothing behind that would have to be stopped.
   const app = brokerServer({ ...rest, broker, credentials: credentials ?? (made === null ? [] : [made]) });
+  await broker.start();
   const url = await app.listen({ port, host }).catch(async (error: unknown) => {
     // Without a server nobody would stop what was started.
     await app.close();
@@ -45,4 +47,14 @@ export async function serve(broker: Broker, options: ServeOptions = {}): Promise
       await broker.stop(closing);
     },
   };
+}
+
+/** Nobody could ever use such a credential, and nobody would learn why. */
+function checkCertificates({ credentials, tls }: ServeOptions): void {
+  if (!Array.isArray(credentials) || tls?.clientCertificates !== undefined) return;
+  if ((credentials as readonly Credential[]).some((credential) => "certificate" in credential)) {
+    throw new TypeError(
+      'a credential names a certificate, but no client is asked for one: set tls.clientCertificates to "request" or "require"',
+    );
+  }
 }

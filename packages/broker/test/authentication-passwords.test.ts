@@ -1,0 +1,213 @@
+import { describe, expect, test, vi } from "vitest";
+import { hashedPasswords } from "../src/http/authentication/hashed-passwords.js";
+import { NoRoom, Turns } from "../src/http/authentication/turns.js";
+import { hashPassword, parsePasswordHash } from "../src/http/index.js";
+import { basic, type Guarded, guarded } from "./authentication-lab.js";
+import { gate } from "./lab.js";
+
+/** As cheap as a hash may be: what is tested is not the cost. */
+const cheap = { ln: 10, r: 8, p: 1 };
+const dearer = { ln: 11, r: 8, p: 1 };
+
+const hashesDone = ({ events }: Guarded) =>
+  events.flatMap((event) => (event.kind === "password hashed" ? [event.against] : []));
+
+describe("hashed passwords", () => {
+  test("a password is told by its hash, and a wrong one is a 401 that does not say what was wrong", async () => {
+    const { ask } = await guarded({
+      credentials: [{ username: "platform", passwordHash: await hashPassword("one:two ü", cheap) }],
+    });
+    expect((await ask(basic("platform", "one:two ü"))).status).toBe(200);
+    const answers = [
+      await ask(basic("platform", "one:two")),
+      await ask(basic("nobody", "one:two ü")),
+      await ask(basic("", "")),
+      await ask("Basic !!!"),
+      await ask(),
+    ];
+    for (const { status, headers } of answers) {
+      expect(status).toBe(401);
+      expect(headers["www-authenticate"]).toBe('Basic realm="service broker", charset="UTF-8"');
+    }
+    expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+  });
+
+  test("the usual cost works, too", async () => {
+    const passwordHash = await hashPassword("secret");
+    expect(passwordHash).toMatch(/^\$scrypt\$ln=15,r=8,p=3\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
+    const { ask } = await guarded({ credentials: [{ username: "platform", passwordHash }] });
+    expect((await ask(basic("platform", "secret"))).status).toBe(200);
+    expect((await ask(basic("platform", "Secret"))).status).toBe(401);
+  });
+
+  test("two passwords of one user name are valid at a time, hashed or not", async () => {
+    const { ask } = await guarded({
+      credentials: [
+        { username: "platform", passwordHash: await hashPassword("old", cheap) },
+        { username: "platform", passwordHash: await hashPassword("new", dearer) },
+        { username: "platform", password: "plain" },
+      ],
+    });
+    for (const password of ["old", "new", "plain"]) {
+      expect((await ask(basic("platform", password))).status).toBe(200);
+    }
+    expect((await ask(basic("platform", "other"))).status).toBe(401);
+  });
+
+  test("an unknown user name costs as many hashes as a known one", async () => {
+    const guard = await guarded({
+      credentials: [
+        { username: "rotating", passwordHash: await hashPassword("old", cheap) },
+        { username: "rotating", passwordHash: await hashPassword("new", cheap) },
+        { username: "dearer", passwordHash: await hashPassword("dear", dearer) },
+        { username: "plain", password: "plain" },
+      ],
+    });
+    const costs: Record<string, readonly string[]> = {};
+    for (const username of ["rotating", "dearer", "plain", "nobody"]) {
+      const before = hashesDone(guard).length;
+      expect((await guard.ask(basic(username, "guess"))).status).toBe(401);
+      costs[username] = hashesDone(guard).slice(before);
+    }
+    expect(costs).toEqual({
+      rotating: ["credential", "credential", "dummy"],
+      dearer: ["credential", "dummy", "dummy"],
+      plain: ["dummy", "dummy", "dummy"],
+      nobody: ["dummy", "dummy", "dummy"],
+    });
+  });
+
+  test("a password that was right is remembered; a wrong one is not", async () => {
+    const guard = await guarded({
+      credentials: [{ username: "platform", passwordHash: await hashPassword("secret", cheap), platform: "east" }],
+      platforms: ["east", "west"],
+    });
+    const ask = (password: string, platform = "east") =>
+      guard.ask(basic("platform", password), { path: `/${platform}/v2/catalog` });
+    for (let time = 0; time < 5; time++) expect((await ask("secret")).status).toBe(200);
+    expect(hashesDone(guard)).toHaveLength(1);
+    expect((await ask("secret", "west")).status).toBe(401);
+    expect((await ask("wrong")).status).toBe(401);
+    expect((await ask("wrong")).status).toBe(401);
+    expect(hashesDone(guard)).toHaveLength(4);
+  });
+
+  test("many who ask at once with the same password share one hash", async () => {
+    const guard = await guarded({
+      credentials: [{ username: "platform", passwordHash: await hashPassword("secret") }],
+    });
+    const answers = await Promise.all(Array.from({ length: 20 }, () => guard.ask(basic("platform", "secret"))));
+    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(hashesDone(guard)).toHaveLength(1);
+  });
+
+  test("wrong guesses do not crowd out what is remembered", async () => {
+    const passwordHash = await hashPassword("secret", { ln: 10, r: 1, p: 1 });
+    const passwords = hashedPasswords([{ username: "platform", passwordHash }]);
+    const right = { username: "platform", password: "secret" };
+    expect(await passwords.check(right, "", "n")).toBe("platform");
+    for (let guess = 0; guess < 1_001; guess++) {
+      expect(await passwords.check({ username: "platform", password: `guess ${guess}` }, "", "n")).toBeUndefined();
+    }
+    expect(passwords.remembered(right, "")).toBe("platform");
+  });
+
+  test("no two hashes of a password are alike, and an empty password has none", async () => {
+    expect(await hashPassword("secret", cheap)).not.toBe(await hashPassword("secret", cheap));
+    await expect(hashPassword("")).rejects.toThrow("empty");
+  });
+
+  test.each([
+    ["plain", "must look like"],
+    ["$scrypt$ln=10,r=8,p=1$c2FsdHNhbHRzYWx0$", "must look like"],
+    ["$scrypt$ln=10,r=8,p=1$c2FsdHNhbHRzYWx0$aGFzaA", "hash of a passwordHash must be from 16 to 64"],
+    ["$scrypt$ln=10,r=8,p=1$c2E$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo", "salt of a passwordHash must be from 8"],
+    ["$scrypt$ln=30,r=8,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo", "ln of a passwordHash"],
+    ["$scrypt$ln=20,r=32,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo", "costs too much"],
+    ["$scrypt$ln=20,r=8,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo", "costs too much"],
+    ["$scrypt$ln=18,r=8,p=16$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo", "costs too much"],
+    ["$scrypt$ln=1,r=8,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo", "ln of a passwordHash"],
+    ["$scrypt$ln=10,r=8,p=0$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo", "p of a passwordHash"],
+  ])("the hash %s is refused at the start", async (passwordHash, reason) => {
+    expect(() => parsePasswordHash(passwordHash)).toThrow(reason);
+    await expect(guarded({ credentials: [{ username: "platform", passwordHash }] })).rejects.toThrow(reason);
+  });
+
+  test("a credential with two forms, with none, or with a colon in its name is refused at the start", async () => {
+    const odd = { username: "a", password: "b", passwordHash: await hashPassword("b", cheap) };
+    await expect(guarded({ credentials: [odd] })).rejects.toThrow("exactly one of");
+    await expect(guarded({ credentials: [{ username: "a" } as never] })).rejects.toThrow("it has none");
+    await expect(guarded({ credentials: [{ username: "a:b", password: "c" }] })).rejects.toThrow("colon");
+  });
+});
+
+describe("what is open", () => {
+  test("/healthz is, for GET and HEAD, and nothing else", async () => {
+    const { ask } = await guarded({ credentials: [{ username: "platform", password: "secret" }] });
+    expect(await ask(undefined, { path: "/healthz" })).toMatchObject({ status: 200, body: { status: "ok" } });
+    expect((await ask(undefined, { path: "/healthz", method: "HEAD" })).status).toBe(200);
+    for (const [method, path] of [
+      ["PUT", "/healthz"],
+      ["OPTIONS", "/healthz"],
+      ["GET", "/healthz/"],
+      ["GET", "/Healthz"],
+      ["GET", "//healthz"],
+      ["GET", "/healthz/../v2/catalog"],
+      ["GET", "/"],
+      ["HEAD", "/v2/catalog"],
+      ["GET", "/metrics"],
+      ["OPTIONS", "*"],
+    ] as const) {
+      expect([method, path, (await ask(undefined, { method, path })).status]).toEqual([method, path, 401]);
+    }
+  });
+
+  test("a function of one's own says who asks, at once or later", async () => {
+    const { ask } = await guarded({
+      credentials: ({ authorization, peer }) =>
+        authorization === "Token at-once"
+          ? "someone"
+          : Promise.resolve(authorization === `Token from ${peer?.address}` ? "another" : undefined),
+    });
+    expect((await ask("Token at-once")).status).toBe(200);
+    expect((await ask("Token from 127.0.0.1")).status).toBe(200);
+    expect((await ask("Token other")).status).toBe(401);
+  });
+});
+
+describe("turns", () => {
+  test("no more run at a time than there are places, and lanes take turns", async () => {
+    const turns = new Turns({ places: 1, room: 10 });
+    const order: string[] = [];
+    const held = gate();
+    const first = turns.run("a", held.wait);
+    const work = (name: string) => turns.run(name.charAt(0), async () => void order.push(name));
+    const all = ["a1", "a2", "a3", "b1", "c1", "b2"].map(work);
+    await Promise.resolve();
+    expect(order).toEqual([]);
+    held.open();
+    await Promise.all([first, ...all]);
+    expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
+  });
+
+  test("who fills the room stands in their own way alone", async () => {
+    const turns = new Turns({ places: 1, room: 3 });
+    const held = gate();
+    const first = turns.run("flood", held.wait);
+    const flood = ["f1", "f2", "f3", "f4"].map((name) => turns.run("flood", async () => name));
+    const other = turns.run("other", async () => "other");
+    const outcomes = Promise.allSettled([...flood, other]);
+    held.open();
+    await first;
+    expect(
+      (await outcomes).map((outcome) => (outcome.status === "fulfilled" ? outcome.value : outcome.reason)),
+    ).toEqual(["f1", "f2", expect.any(NoRoom), expect.any(NoRoom), "other"]);
+  });
+
+  test("a piece of work that fails passes its place on", async () => {
+    const turns = new Turns({ places: 1, room: 3 });
+    await expect(turns.run("a", () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
+    const work = vi.fn(async () => "done");
+    expect(await turns.run("a", work)).toBe("done");
+  });
+});
