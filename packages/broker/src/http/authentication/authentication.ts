@@ -1,5 +1,4 @@
 import { type Clock, systemClock } from "@osbert/journal";
-import { basicAuthentication } from "../authenticate.js";
 import type { Authenticate, Authenticated, AuthenticationRequest } from "./authenticate.js";
 import { readBasic } from "./basic-header.js";
 import { bearerAuthentication, readBearer } from "./bearer.js";
@@ -8,6 +7,7 @@ import { type Credential, type SortedCredentials, sortCredentials } from "./cred
 import type { ObserveAuthentication } from "./event.js";
 import { hashedPasswords } from "./hashed-passwords.js";
 import { networkOf } from "./network-address.js";
+import { plainPasswords } from "./plain-passwords.js";
 import { type Guesser, SlowDown, type SlowDownOptions } from "./slow-down.js";
 
 export interface AuthenticationOptions {
@@ -29,7 +29,7 @@ export function authentication(
   { slowDown: limits = {}, clock = systemClock, observe = () => undefined }: AuthenticationOptions = {},
 ): Authenticate {
   const sorted = sortCredentials(credentials);
-  const plain = basicAuthentication(sorted.passwords);
+  const plain = plainPasswords(sorted.passwords);
   const hashed = sorted.hashes.length === 0 ? undefined : hashedPasswords(sorted.hashes, observe);
   const byToken = bearerAuthentication(sorted.issuers, { clock, observe });
   const byCertificate = certificateAuthentication(sorted.certificates);

@@ -1,7 +1,12 @@
 import type { JSONWebKeySet } from "jose";
-import type { Credential as PasswordCredential } from "../authenticate.js";
 
-export type { PasswordCredential };
+/** A name and password that a platform uses. */
+export interface PasswordCredential {
+  readonly username: string;
+  readonly password: string;
+  /** Valid for this platform's paths alone. */
+  readonly platform?: string;
+}
 
 /** A name and the hash of a password, as `hashPassword` makes it: what can be kept in a file. */
 export interface HashedCredential {
