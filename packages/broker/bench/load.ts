@@ -1,7 +1,12 @@
 import { connect, type Socket } from "node:net";
 
-/** The next request to send, as it goes over the wire. */
-export type NextRequest = () => string;
+export interface Answered {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** The next request to send, as it goes over the wire, given the answer to the one before on the same connection. */
+export type NextRequest = (answered: Answered | undefined) => string;
 
 export interface Load {
   readonly perSecond: number;
@@ -12,11 +17,17 @@ export interface Load {
  * So many connections, one request under way on each, for so long. On bare sockets, because a full HTTP client takes longer for a
  * request than the servers that are to be compared.
  */
-export async function load(port: number, connections: number, forMs: number, next: NextRequest): Promise<Load> {
+export async function load(
+  port: number,
+  connections: number,
+  forMs: number,
+  next: NextRequest | { readonly each: () => NextRequest },
+): Promise<Load> {
   const statuses = new Map<number, number>();
   const until = performance.now() + forMs;
   const started = performance.now();
-  await Promise.all(Array.from({ length: connections }, () => speak(port, until, next, statuses)));
+  const nextFor = () => ("each" in next ? next.each() : next);
+  await Promise.all(Array.from({ length: connections }, () => speak(port, until, nextFor(), statuses)));
   const seconds = (performance.now() - started) / 1_000;
   const answers = [...statuses.values()].reduce((sum, count) => sum + count, 0);
   return { perSecond: answers / seconds, statuses };
@@ -24,18 +35,18 @@ export async function load(port: number, connections: number, forMs: number, nex
 
 function speak(port: number, until: number, next: NextRequest, statuses: Map<number, number>): Promise<void> {
   return new Promise((resolve, reject) => {
-    const socket: Socket = connect(port, "127.0.0.1", () => socket.write(next()));
+    const socket: Socket = connect(port, "127.0.0.1", () => socket.write(next(undefined)));
     let received = "";
     socket.setNoDelay(true);
     socket.setEncoding("latin1");
     socket.on("error", reject);
     socket.on("data", (chunk: string) => {
       received += chunk;
-      const status = completeAnswer(received);
-      if (status === undefined) return;
+      const answered = completeAnswer(received);
+      if (answered === undefined) return;
       received = "";
-      statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      if (performance.now() < until) socket.write(next());
+      statuses.set(answered.status, (statuses.get(answered.status) ?? 0) + 1);
+      if (performance.now() < until) socket.write(next(answered));
       else {
         socket.destroy();
         resolve();
@@ -44,10 +55,11 @@ function speak(port: number, until: number, next: NextRequest, statuses: Map<num
   });
 }
 
-/** The status, once all of the answer is there. */
-function completeAnswer(text: string): number | undefined {
+/** Once all of it is there. */
+function completeAnswer(text: string): Answered | undefined {
   const end = text.indexOf("\r\n\r\n");
   if (end < 0) return undefined;
   const length = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, end + 2))?.[1] ?? "0";
-  return text.length - end - 4 < Number(length) ? undefined : Number(text.slice(9, 12));
+  if (text.length - end - 4 < Number(length)) return undefined;
+  return { status: Number(text.slice(9, 12)), body: text.slice(end + 4) };
 }

@@ -3,7 +3,8 @@ import { createBroker, defineService } from "@osbert/broker";
 import { serve } from "@osbert/broker/http";
 import { openJournal } from "@osbert/journal";
 import { sqliteStore } from "@osbert/journal/sqlite";
-import { fastify } from "fastify";
+import { type FastifyReply, fastify } from "fastify";
+import { credentials } from "./requests.js";
 
 // A server to be measured, in a process of its own: `server.js bare|broker|journal <folder> [<name of its file>]`. Says its port, and
 // then ends with its standard input.
@@ -53,11 +54,25 @@ if (kind === "bare") {
   app.get("/v2/service_instances/:instance/last_operation", (_request, reply) =>
     reply.header("content-type", type).send(last),
   );
+  // What a lifecycle asks for, too: an operation that has succeeded at the first poll.
+  const accepted = JSON.stringify({ operation: "00000000000000000000-1" });
+  for (const path of ["/v2/service_instances/:instance", "/v2/service_instances/:instance/service_bindings/:binding"]) {
+    const accept = (_request: unknown, reply: FastifyReply) =>
+      reply.code(202).header("content-type", type).send(accepted);
+    app.put(path, accept);
+    app.delete(path, accept);
+  }
+  app.get("/v2/service_instances/:instance/service_bindings/:binding/last_operation", (_request, reply) =>
+    reply.header("content-type", type).send(last),
+  );
   console.log(new URL(await app.listen({ port: 0, host: "127.0.0.1" })).port);
 } else if (kind === "broker") {
   const broker = createBroker({ services, store: sqliteStore(join(folder, file)) });
-  const credentials = [{ username: "bench", password: "bench" }];
-  const { url } = await serve(broker, { port: 0, credentials, onError: (error) => console.error(error) });
+  const { url } = await serve(broker, {
+    port: 0,
+    credentials: [credentials],
+    onError: (error) => console.error(error),
+  });
   console.log(new URL(url).port);
 } else {
   // What the journal alone accepts, with the same callers and the engine running, in the same kind of process.
