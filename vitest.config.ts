@@ -7,7 +7,7 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ["packages/*/test/**/*.test.ts", "tools/**/*.test.ts"],
+    include: ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts", "tools/**/*.test.ts"],
     globalSetup: ["tools/test-servers.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
