@@ -67,5 +67,5 @@ export async function newFolder(): Promise<string> {
   return folder;
 }
 
-// By its path: the programs run in folders where the name leads nowhere.
-const tsx = createRequire(import.meta.url).resolve("tsx");
+/** By its path: the programs run in folders where the name leads nowhere. */
+export const tsx = createRequire(import.meta.url).resolve("tsx");
