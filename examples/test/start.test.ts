@@ -1,5 +1,6 @@
 import { execFile, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -77,6 +78,15 @@ test.each([
   expect(await program.ended).toBe(1);
   expect(program.printed()).toContain(sentence);
   expect(program.printed()).not.toContain("hidden");
+});
+
+test("where the embedded PostgreSQL cannot run, the broker goes without it and says so", async () => {
+  const folder = await newFolder();
+  await writeFile(join(folder, "postgres"), "a file where its folder should be");
+  const { program, client } = await start(folder, env);
+  expect(program.printed()).toMatch(/^It offers sqlite-database, slow-cluster\.\npostgres-database is left out: /m);
+  expect(await idsOf(client, "postgres-database")).toEqual({ service_id: "", plan_id: "" });
+  await stop(program);
 });
 
 // npm has no PostgreSQL for every system; the broker then offers the others, and says so.

@@ -57,8 +57,10 @@ export class EmbeddedPostgres {
       const script = 'cd "$1" && "$2" --version';
       execFileSync("sh", ["-c", script, "sh", folder, join(programs, "initdb")], { stdio: "ignore", ...account });
     } catch {
-      const who = isRoot ? "as an ordinary user (it does not run as root)" : "here";
-      return { leftOut: `the PostgreSQL from npm cannot be run ${who}; ${otherwise}` };
+      const why = isRoot
+        ? `PostgreSQL does not run as root, and another user cannot get at ${folder} or at the programs from npm`
+        : `the PostgreSQL from npm cannot be run in ${folder}`;
+      return { leftOut: `${why}; ${otherwise}` };
     }
     return new EmbeddedPostgres(folder, programs, account);
   }
