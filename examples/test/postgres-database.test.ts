@@ -11,7 +11,7 @@ const url = inject("postgresUrl");
 const waits = { acceptsIncomplete: false };
 
 /** Taken before any test meddles with it. */
-const { query: plainQuery } = pg.Client.prototype;
+const plainQuery = Reflect.get(pg.Client.prototype, "query") as pg.Client["query"];
 
 test("a verifier proves the server of the example in RFC 7677", async () => {
   const salt = Buffer.from("W22ZaJ0SNY7soEsUEjb6gQ==", "base64");
@@ -135,10 +135,14 @@ describe.runIf(url !== null)("postgres-database", () => {
     const { flow, instance } = await provisioned({}, { cascade: true });
     const client = await login(await bind(flow, instance, "b"));
     await client.query("create table item (id int)");
-    const cutOff = once(client, "error");
+    // Somebody who has no binding, and whom no unbind sends away.
+    const operator = new URL(url ?? "");
+    operator.pathname = `/${databaseNames(of(instance)).database}`;
+    const visitor = await login({ uri: operator.href });
+    const cutOff = [once(client, "error"), once(visitor, "error")];
     expect(await leftOf(instance, ["b"])).toHaveLength(4);
     expect((await flow.deprovision(instance, waits)).status).toBe(200);
-    await cutOff;
+    await Promise.all(cutOff);
     expect(await leftOf(instance, ["b"])).toEqual([]);
   });
 
@@ -232,7 +236,7 @@ async function bind(flow: TestBroker, instance: string, binding: string, paramet
 }
 
 /** A session that ends with the test, unless somebody ends it before. */
-async function login({ uri }: Credentials): Promise<pg.Client> {
+async function login({ uri }: Pick<Credentials, "uri">): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: uri });
   client.on("error", () => {});
   client.query = plainQuery;

@@ -41,7 +41,7 @@ test("a cluster says how far it is, waits, and is there in the end", async () =>
   const machines = await cloud.machines("/c1");
   expect(machines).toHaveLength(2);
   const { body } = await flow.bind("c1", "b1", { acceptsIncomplete: false });
-  expect([...body.credentials.machines].sort()).toEqual(machines);
+  expect(new Set(body.credentials.machines)).toEqual(new Set(machines));
   await flow.unbind("c1", "b1", { acceptsIncomplete: false });
   expect((await flow.deprovision("c1", { acceptsIncomplete: false })).status).toBe(200);
   expect(await cloud.machines("/c1")).toEqual([]);

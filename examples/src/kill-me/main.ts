@@ -57,12 +57,18 @@ for (let kill = 1; kill <= kills; kill++) {
 say("\nThe last start: this time it is left alone.\n");
 const { child, client } = await startBroker();
 const states = new Map<string, string>();
-for (const { name } of clusters) {
-  const last = await client.waitForInstance(name, { maximumPollingDuration: 120 }).catch((error: Error) => ({
-    state: `not there: ${error.message}`,
-  }));
-  states.set(name, last.state);
-}
+await Promise.all(
+  clusters.map(async ({ name }) => {
+    const last = client.waitForInstance(name, { maximumPollingDuration: 60 });
+    states.set(
+      name,
+      await last.then(
+        ({ state }) => state,
+        (error: Error) => `not there: ${error.message}`,
+      ),
+    );
+  }),
+);
 await end(child, "SIGTERM");
 
 snapshots.push(await look());

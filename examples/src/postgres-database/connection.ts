@@ -3,20 +3,14 @@ import pg from "pg";
 /** Where the server is, and as whom to administer it: a superuser's URL. Asked for whenever it is needed, so that it may start late. */
 export type AdminUrl = () => Promise<string>;
 
-/** The one connection of a step. */
-export interface Connection {
-  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
-}
+/** Runs a statement, or several as one transaction, and answers the rows. */
+export type Query = <Row extends object>(text: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
 
 /**
  * Runs `work` on a connection of its own, to one database (default: the one that the URL names). A broker needs a connection now and
  * then; a pool would keep some open all day, and would have to learn when the server is another one.
  */
-export async function onServer<T>(
-  admin: AdminUrl,
-  work: (connection: Connection) => Promise<T>,
-  database?: string,
-): Promise<T> {
+export async function onServer<T>(admin: AdminUrl, work: (query: Query) => Promise<T>, database?: string): Promise<T> {
   const url = new URL(await admin());
   if (database !== undefined) url.pathname = `/${encodeURIComponent(database)}`;
   const client = new pg.Client({
@@ -30,7 +24,7 @@ export async function onServer<T>(
   client.on("error", () => {}); // The statement under way, or the next one, fails and says so.
   await client.connect();
   try {
-    return await work({ query: async (text, values) => (await client.query(text, values && [...values])).rows });
+    return await work(async (text, values) => (await client.query(text, values && [...values])).rows);
   } finally {
     await client.end();
   }

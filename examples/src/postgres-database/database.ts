@@ -19,7 +19,7 @@ const quote = pg.escapeIdentifier;
  * limits, and drop it.
  */
 export function createDatabase(admin: AdminUrl, { database, owner, reader }: DatabaseNames): Promise<void> {
-  return onServer(admin, async ({ query }) => {
+  return onServer(admin, async (query) => {
     await ensureRole(query, owner);
     await ensureRole(query, reader);
     const found = await query("select 1 from pg_database where datname = $1", [database]);
@@ -39,7 +39,7 @@ export function setPrivileges(admin: AdminUrl, { database, owner, reader }: Data
   const creates = `alter default privileges for role ${quote(owner)}`;
   return onServer(
     admin,
-    async ({ query }) => {
+    async (query) => {
       // Several statements in one query are one transaction.
       await query(`
         alter schema public owner to ${quote(owner)};
@@ -58,7 +58,7 @@ export function setPrivileges(admin: AdminUrl, { database, owner, reader }: Data
 export function createExtensions(admin: AdminUrl, database: string, extensions: readonly string[]): Promise<void> {
   return onServer(
     admin,
-    async ({ query }) => {
+    async (query) => {
       for (const extension of extensions) {
         await query(`create extension if not exists ${quote(extension)} with schema public`);
       }
@@ -70,7 +70,7 @@ export function createExtensions(admin: AdminUrl, database: string, extensions: 
 /** For sessions that begin from now on. Both are limits that only a superuser lifts; a statement_timeout would be a mere suggestion. */
 export function setLimits(admin: AdminUrl, database: string, limits: Limits): Promise<void> {
   const temporary = limits.temporaryMegabytes === null ? "-1" : `${limits.temporaryMegabytes}MB`;
-  return onServer(admin, async ({ query }) => {
+  return onServer(admin, async (query) => {
     await query(`
       alter database ${quote(database)} with connection limit ${Math.trunc(limits.connections)};
       alter database ${quote(database)} set temp_file_limit = ${pg.escapeLiteral(temporary)};
@@ -80,7 +80,7 @@ export function setLimits(admin: AdminUrl, database: string, limits: Limits): Pr
 
 /** Ends every session in the database and drops it, then the groups, which own nothing any more. */
 export async function dropDatabase(admin: AdminUrl, { database, owner, reader }: DatabaseNames): Promise<void> {
-  await onServer(admin, ({ query }) => query(`drop database if exists ${quote(database)} with (force)`));
+  await onServer(admin, (query) => query(`drop database if exists ${quote(database)} with (force)`));
   await dropRole(admin, reader);
   await dropRole(admin, owner);
 }

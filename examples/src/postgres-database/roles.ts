@@ -1,5 +1,5 @@
 import pg from "pg";
-import { type AdminUrl, type Connection, onServer } from "./connection.js";
+import { type AdminUrl, onServer, type Query } from "./connection.js";
 import type { DatabaseNames } from "./names.js";
 import { scramVerifier } from "./scram-verifier.js";
 
@@ -18,7 +18,7 @@ export interface Login {
 const quote = pg.escapeIdentifier;
 
 /** `create role` knows no `if not exists`. Only one step at a time makes a role, so nobody comes in between. */
-export async function ensureRole(query: Connection["query"], role: string): Promise<void> {
+export async function ensureRole(query: Query, role: string): Promise<void> {
   const found = await query("select 1 from pg_roles where rolname = $1", [role]);
   if (found.length === 0) await query(`create role ${quote(role)} nologin`);
 }
@@ -32,7 +32,7 @@ export async function createLogin(
   const role = quote(login.role);
   const verifier = pg.escapeLiteral(await scramVerifier(login.password));
   const until = pg.escapeLiteral(login.validUntil?.toISOString() ?? "infinity");
-  await onServer(admin, async ({ query }) => {
+  await onServer(admin, async (query) => {
     await ensureRole(query, login.role);
     // A writer acts as the owner from the moment it logs in. What it creates then belongs to the instance and not to the binding: the
     // next binding can change it, and this one can go.
@@ -50,7 +50,7 @@ export async function createLogin(
  * role may leave something in the database `postgres`) goes with it. In this order: no new sessions, none left, nothing owned, gone.
  */
 export async function dropRole(admin: AdminUrl, role: string, heir?: DatabaseNames): Promise<void> {
-  const databases = await onServer(admin, async ({ query }) => {
+  const databases = await onServer(admin, async (query) => {
     const [found] = await query<{ oid: number }>("select oid from pg_roles where rolname = $1", [role]);
     if (found === undefined) return [];
     await query(`alter role ${quote(role)} nologin`);
@@ -64,7 +64,7 @@ export async function dropRole(admin: AdminUrl, role: string, heir?: DatabaseNam
   });
   for (const database of databases) {
     const bequeath = heir?.database === database ? `reassign owned by ${quote(role)} to ${quote(heir.owner)};` : "";
-    await onServer(admin, ({ query }) => query(`${bequeath} drop owned by ${quote(role)};`), database);
+    await onServer(admin, (query) => query(`${bequeath} drop owned by ${quote(role)};`), database);
   }
-  await onServer(admin, ({ query }) => query(`drop role if exists ${quote(role)}`));
+  await onServer(admin, (query) => query(`drop role if exists ${quote(role)}`));
 }
