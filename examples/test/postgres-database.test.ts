@@ -192,7 +192,7 @@ describe.runIf(url !== null)("postgres-database", () => {
       const instance = randomUUID();
       const spy = failFrom(last);
       expect((await flow.provision(instance)).status).toBe(202);
-      await expect.poll(() => spy.failures()).toBeGreaterThan(0);
+      await expect.poll(() => spy.failures(), { timeout: 30_000 }).toBeGreaterThan(0);
       spy.end();
       expect(await leftOf(instance, []), `stopped at ${last}`).toHaveLength(made);
       expect((await flow.deprovision(instance)).status).toBe(202);
