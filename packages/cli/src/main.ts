@@ -1,12 +1,21 @@
+import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { registerClientCommands } from "./client/register-client-commands.js";
 import { endQuietlyWhenNobodyReads } from "./client/surroundings.js";
+import { addConfigCommand } from "./config/config-command.js";
+import { addMigrateCommand } from "./serve/migrate-command.js";
+import { addServeCommand } from "./serve/serve-command.js";
 import { usageErrorsHaveTheirStatus } from "./usage-status.js";
 
 /** The program `osbert` with all its commands, not yet run. */
 export function osbertProgram(): Command {
-  const program = new Command("osbert").description("The Open Service Broker stack for TypeScript");
+  const program = new Command("osbert")
+    .description("The Open Service Broker stack for TypeScript")
+    .version(version(), "-V, --version");
   usageErrorsHaveTheirStatus(program);
+  addServeCommand(program);
+  addConfigCommand(program);
+  addMigrateCommand(program);
   registerClientCommands(program);
   return program;
 }
@@ -15,4 +24,10 @@ export function osbertProgram(): Command {
 export async function main(argv: readonly string[]): Promise<void> {
   endQuietlyWhenNobodyReads(process.stdout);
   await osbertProgram().parseAsync(argv);
+}
+
+/** Sources and what they are compiled to are both one folder below the package. */
+function version(): string {
+  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { readonly version: string }).version;
 }

@@ -1,0 +1,67 @@
+import type { Command } from "commander";
+import { inForce } from "../settings/in-force.js";
+import { inline } from "../settings/inline.js";
+import { settingsSchema } from "../settings/json-schema.js";
+import { loadSettings, usualFile } from "../settings/load.js";
+import { realOutside } from "../settings/outside.js";
+import { settingsReference } from "../settings/reference.js";
+import { table } from "../settings/table.js";
+import { telling } from "../told.js";
+
+interface Options {
+  readonly json?: true;
+  readonly schema?: true;
+  readonly reference?: true;
+}
+
+/** Adds `osbert config`. */
+export function addConfigCommand(program: Command): void {
+  program
+    .command("config")
+    .description("check the settings and print what is in force, and where it comes from")
+    .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
+    .option("--json", "print it as JSON")
+    .option("--schema", "print the JSON Schema of the settings, for editors")
+    .option("--reference", "print the reference page of all settings, as Markdown")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ osbert config                                  # secrets are masked
+  $ osbert config production.yaml --json
+  $ osbert config --schema > osbert.schema.json
+
+With this as its first line, an editor completes and checks the file:
+  # yaml-language-server: $schema=osbert.schema.json
+
+Status: 0 if the settings hold, 2 if something must be written differently.`,
+    )
+    .action((file: string | undefined, options: Options) => telling(async () => print(file, options)));
+}
+
+function print(file: string | undefined, options: Options): void {
+  if (options.schema) process.stdout.write(`${JSON.stringify(settingsSchema(), undefined, 2)}\n`);
+  else if (options.reference) process.stdout.write(settingsReference());
+  else process.stdout.write(inForceAs(options.json ? "json" : "text", file));
+}
+
+function inForceAs(form: "json" | "text", file: string | undefined): string {
+  const { settings, places } = loadSettings(file, realOutside());
+  const lines = inForce(table, settings, places);
+  if (form === "json") {
+    const entries = lines.map(({ key, value, from }) => [key, { value, from }] as const);
+    return `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
+  }
+  const shown = lines.map(({ key, value, from }) => ({ key, value: inline(value), from }));
+  const widths = {
+    key: widest(shown.map(({ key }) => key)),
+    value: Math.min(60, widest(shown.map(({ value }) => value))),
+  };
+  return shown
+    .map(({ key, value, from }) => `${key.padEnd(widths.key)}  ${value.padEnd(widths.value)}  ${from}\n`)
+    .join("");
+}
+
+function widest(texts: readonly string[]): number {
+  return Math.max(0, ...texts.map((text) => text.length));
+}

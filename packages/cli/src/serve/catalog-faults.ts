@@ -1,0 +1,37 @@
+import type { CatalogError, Service } from "@osbert/broker";
+import type { Fault } from "../settings/fault.js";
+import type { Place } from "../settings/written.js";
+
+/** Faults of the catalog, each with the place in the file that is nearest to it; what the file does not speak of is the module's. */
+export function catalogFaults(
+  { findings }: CatalogError,
+  services: readonly Service[],
+  places: ReadonlyMap<string, Place>,
+  module: string,
+): readonly Fault[] {
+  return findings.map(({ path, message }) => {
+    const key = keyOf(path, services);
+    const place = nearest(key, places);
+    if (place !== undefined) return { place, key, message };
+    return { place: { kind: "default" }, key: `${module}: ${path || "the catalog"}`, message };
+  });
+}
+
+/** `services[0].plans[1].id` is `catalog.services.database.plans.small.id` in the file. */
+function keyOf(path: string, services: readonly Service[]): string {
+  const match = /^services\[(\d+)\](?:\.plans\[(\d+)\])?(.*)$/.exec(path);
+  const service = services[Number(match?.[1] ?? -1)];
+  if (match === null || service === undefined) return "catalog";
+  const plan = match[2] === undefined ? undefined : Object.keys(service.plans ?? {})[Number(match[2])];
+  const rest = (match[3] ?? "").replace(/^\.metadata\.imageUrl/, ".image").replace(/^\.metadata\.costs/, ".costs");
+  return `catalog.services.${service.name}${plan === undefined ? "" : `.plans.${plan}`}${rest}`;
+}
+
+/** As deep as the file goes, but not so shallow that it would blame the wrong line. */
+function nearest(key: string, places: ReadonlyMap<string, Place>): Place | undefined {
+  for (let at = key; at.split(".").length > 3; at = at.slice(0, at.lastIndexOf("."))) {
+    const place = places.get(at);
+    if (place?.kind === "file") return place;
+  }
+  return undefined;
+}

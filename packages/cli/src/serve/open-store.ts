@@ -1,0 +1,72 @@
+import { mkdir } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { JournalError, type Store } from "@osbert/journal";
+import type { Settings } from "../settings/table.js";
+import { Told } from "../told.js";
+
+/** A store that is not open yet, and what it needs to be let go of afterwards. */
+export interface ChosenStore {
+  readonly store: Store;
+  /** For people: without a password. */
+  readonly address: string;
+  /** After the store was closed. */
+  release(): Promise<void>;
+}
+
+/** The store that the settings name. Connects to nothing yet. */
+export async function chooseStore(settings: Settings, options: { readonly migrate: boolean }): Promise<ChosenStore> {
+  const url = settings.store.reveal();
+  const { schema, connections } = settings.database;
+  const address = settings.store.toString();
+  if (url === "memory:") {
+    const { memoryStore } = await import("@osbert/journal/memory");
+    return { store: memoryStore(), address, release: nothing };
+  }
+  if (url.startsWith("sqlite:")) {
+    const path = resolve(settings.data, url.slice("sqlite:".length));
+    const { sqliteStore } = await import("@osbert/journal/sqlite");
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+      throw new Told(`the folder ${dirname(path)} for the store cannot be made${whyOf(error)}`, { cause: error });
+    });
+    return { store: sqliteStore(path), address: `sqlite:${path}`, release: nothing };
+  }
+  if (url.startsWith("mysql:")) {
+    const [{ createPool }, { mysqlStore }] = await Promise.all([
+      import("mysql2/promise"),
+      import("@osbert/journal/mysql"),
+    ]);
+    // One for presence, some for reads beside those that commit.
+    const pool = createPool({ uri: url, connectionLimit: connections + 7 });
+    const store = mysqlStore(pool, { prefix: `${schema}_`, writers: connections, migrate: options.migrate });
+    return { store, address, release: () => pool.end() };
+  }
+  const [{ default: pg }, { postgresStore }] = await Promise.all([import("pg"), import("@osbert/journal/postgres")]);
+  const pool = new pg.Pool({ connectionString: url, max: connections + 2 });
+  return {
+    store: postgresStore(pool, { schema, connections, migrate: options.migrate }),
+    address,
+    release: () => pool.end(),
+  };
+}
+
+/** Why the store could not be opened, in a sentence; other errors as they are. */
+export function storeTrouble(error: unknown, address: string): unknown {
+  if (error instanceof JournalError) {
+    const reason = error.message.replace("; what was asked may be repeated", "");
+    const advice = error.code === "schema-missing" ? "; run `osbert migrate`" : "";
+    return new Told(`the store ${address} cannot be opened: ${reason}${advice}`, { cause: error });
+  }
+  const { code } = error as { readonly code?: unknown };
+  if (typeof code !== "string") return error;
+  return new Told(`the store ${address} cannot be opened${whyOf(error)}`, { cause: error });
+}
+
+function whyOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS") return ": this user may not write there";
+  if (code === "ENOSPC") return ": the disk is full";
+  if (code === "ENOTDIR" || code === "EEXIST") return ": a file is in its place";
+  return `: ${message}`;
+}
+
+async function nothing(): Promise<void> {}

@@ -1,0 +1,93 @@
+import { mkdir } from "node:fs/promises";
+import { type Served, serve } from "@osbert/broker/http";
+import { loadSettings } from "../settings/load.js";
+import { realOutside } from "../settings/outside.js";
+import type { Settings } from "../settings/table.js";
+import { Told } from "../told.js";
+import { assemble } from "./assemble.js";
+import { loadModule } from "./load-module.js";
+import { createLog } from "./log.js";
+import { chooseStore, storeTrouble } from "./open-store.js";
+import { reloader } from "./reload.js";
+import { watchFiles } from "./watch.js";
+
+/** `osbert serve`: runs a broker until it is told to stop. */
+export async function run(file: string | undefined): Promise<void> {
+  const outside = realOutside();
+  const started = loadSettings(file, outside);
+  const { settings } = started;
+  const log = createLog(settings.log);
+  await makeData(settings.data);
+  const services = await loadModule(settings.module, { data: settings.data });
+  const { store, address, release } = await chooseStore(settings, { migrate: settings.database.migrate });
+  const { broker, serveOptions, apply } = await assemble(started, { services, store, log });
+  const served = await serve(broker, serveOptions).catch(async (error: unknown) => {
+    await release();
+    throw portTrouble(error, settings) ?? storeTrouble(error, address);
+  });
+  for (const { path, message } of broker.warnings) log.warn(`catalog: ${path} ${message}`);
+
+  const reloading = reloader({ started, load: () => loadSettings(started.file ?? file, outside), apply, log });
+  const watching = watchFiles({
+    outside,
+    changed: () => reload("a file changed"),
+    failed: (folder) => log.warn(`${folder} cannot be watched; send SIGHUP after a change`),
+  });
+  const reload = (cause: string) => {
+    // Which files are named may have changed, too.
+    void reloading.request(cause).then(() => {
+      if (settings.reload.watch) watching.follow(reloading.files);
+    });
+  };
+  if (settings.reload.watch) watching.follow(started.files);
+  process.on("SIGHUP", () => reload("SIGHUP"));
+
+  // Whoever waits for this line may send signals at once: it comes after all of the above.
+  const stopped = untilStopped();
+  announce(served, address, broker.catalog.services.size);
+  const signal = await stopped;
+  process.stdout.write(`${signal}: stopping; once more stops at once\n`);
+  watching.close();
+  await served.close({ drainMs: settings.limits.drain });
+  await release();
+}
+
+async function makeData(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    throw new Told(`the folder ${folder} cannot be made (${error.code}); write another one as data: in the settings`);
+  });
+}
+
+function announce({ url, credential }: Served, address: string, services: number): void {
+  const count = `${services} service${services === 1 ? "" : "s"}`;
+  const made =
+    credential === null
+      ? ""
+      : `No credentials are set, so this one was made; it is shown only now: ${credential.username}:${credential.password}\n`;
+  process.stdout.write(`${made}osbert answers at ${url} with ${count}; its journal is in ${address}\n`);
+}
+
+/** The first signal to stop. A second one ends the process at once; the journal is made for that. */
+function untilStopped(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let signalled = false;
+    const stop = (signal: NodeJS.Signals) => {
+      if (signalled) process.exit(signal === "SIGINT" ? 130 : 143);
+      signalled = true;
+      resolve(signal);
+    };
+    process.on("SIGINT", stop);
+    process.on("SIGTERM", stop);
+  });
+}
+
+function portTrouble(error: unknown, { listen: { host, port } }: Settings): Told | undefined {
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  const tell = (why: string) => new Told(`cannot listen on ${host}, port ${port}: ${why}`, { cause: error });
+  if (code === "EADDRINUSE") return tell("it is in use; set listen.port or PORT to another one");
+  if (syscall !== "listen" && syscall !== "getaddrinfo") return undefined;
+  if (code === "EACCES") return tell("this user may not; take a port above 1023");
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+    return tell("this machine has no such address; set listen.host");
+  return tell(String(code));
+}

@@ -1,0 +1,156 @@
+import type { Fields } from "./shape.js";
+
+const flag = (meaning: string) => ({ shape: { kind: "flag" }, meaning, reloads: true }) as const;
+const text = (meaning: string, longest = 1_000) =>
+  ({ shape: { kind: "text", longest }, meaning, reloads: true }) as const;
+const address = (meaning: string) =>
+  ({
+    shape: { kind: "text", pattern: "^https?://.+", mustBe: "an address that begins with https://" },
+    meaning,
+    reloads: true,
+  }) as const;
+const texts = (meaning: string) => ({ shape: { kind: "list", of: { kind: "text" } }, meaning, reloads: true }) as const;
+const json = (meaning: string) => ({ shape: { kind: "json" }, meaning, reloads: true }) as const;
+const id = (what: string) =>
+  ({
+    shape: { kind: "text", pattern: "^.{1,255}$", mustBe: "1 to 255 characters" },
+    meaning: `Its id, for brokers that run the same module side by side. It cannot be changed while the ${what} has instances.`,
+    reloads: true,
+  }) as const;
+
+const planFields = {
+  id: id("plan"),
+  description: text("What platforms show of it."),
+  offered: flag("`false` takes it out of the catalog. A reload refuses that while it has instances."),
+  free: flag("Costs nothing."),
+  bindable: flag("Can be bound."),
+  planUpdateable: flag("Instances can change to another plan."),
+  bindingRotatable: flag("Bindings can be replaced by newer ones."),
+  maximumPollingDuration: {
+    shape: { kind: "number", from: 0, to: 31_536_000 },
+    meaning: "Seconds after which platforms give up.",
+    reloads: true,
+  },
+  maintenanceInfo: {
+    shape: {
+      kind: "group",
+      fields: {
+        version: {
+          shape: { kind: "text", longest: 200 },
+          meaning: "A semantic version.",
+          required: true,
+          example: "1.2.3",
+          reloads: true,
+        },
+        description: text("What it brings."),
+      },
+    },
+    meaning: "Which maintenance instances can be brought to.",
+    optional: true,
+    reloads: true,
+  },
+  displayName: text("Its name for people."),
+  bullets: texts("What it has, in a few words each."),
+  costs: {
+    shape: {
+      kind: "list",
+      of: {
+        kind: "group",
+        fields: {
+          amount: {
+            shape: { kind: "map", name: "currency", of: { kind: "number", from: 0, to: 1e12, fractions: true } },
+            meaning: "How much, by currency.",
+            required: true,
+            example: { eur: 9.5 },
+            reloads: true,
+          },
+          unit: {
+            shape: { kind: "text", longest: 200 },
+            meaning: "For what.",
+            required: true,
+            example: "MONTHLY",
+            reloads: true,
+          },
+        },
+      },
+    },
+    meaning: "What it costs.",
+    reloads: true,
+  },
+  metadata: json("Anything else that the catalog shows."),
+  schemas: {
+    shape: {
+      kind: "group",
+      fields: {
+        provision: json("Of the parameters of a provision."),
+        update: json("Of the parameters of an update."),
+        bind: json("Of the parameters of a bind."),
+      },
+    },
+    meaning:
+      "JSON Schemas in place of the module's. Make them narrower, not wider: the service's functions rely on what the module's allow.",
+    reloads: true,
+  },
+} as const satisfies Fields;
+
+const serviceFields = {
+  id: id("service"),
+  description: text("What platforms show of it."),
+  tags: texts("Words that applications look for."),
+  bindable: flag("Can be bound, where the plan does not say."),
+  planUpdateable: flag("Instances can change to another plan, where the plan does not say."),
+  instancesRetrievable: flag("Instances can be fetched."),
+  bindingsRetrievable: flag("Bindings can be fetched."),
+  allowContextUpdates: flag("Takes updates of the context alone."),
+  displayName: text("Its name for people."),
+  image: {
+    shape: { kind: "image" },
+    meaning: "The path of a picture (PNG, JPEG, GIF, WebP or SVG, at most 128 KiB). It goes into the catalog itself.",
+    example: "database.png",
+    reloads: true,
+  },
+  longDescription: text("More about it.", 10_000),
+  providerDisplayName: text("Who offers it."),
+  documentationUrl: address("Where its documentation is."),
+  supportUrl: address("Where to get help."),
+  dashboardClient: {
+    shape: {
+      kind: "group",
+      fields: {
+        id: {
+          shape: { kind: "text", longest: 200 },
+          meaning: "The id that the platform's login knows it by.",
+          required: true,
+          example: "database-dashboard",
+          reloads: true,
+        },
+        secret: {
+          shape: { kind: "secret" },
+          meaning: "Its secret. The catalog tells it to platforms.",
+          required: true,
+          example: { env: "DASHBOARD_SECRET" },
+          reloads: true,
+        },
+        redirectUri: address("Where the login leads to."),
+      },
+    },
+    meaning: "The dashboard as a client of the platform's login.",
+    optional: true,
+    reloads: true,
+  },
+  metadata: json("Anything else that the catalog shows."),
+  plans: {
+    shape: { kind: "map", name: "plan", of: { kind: "group", fields: planFields } },
+    meaning: "Plans of the module, by name.",
+    reloads: true,
+  },
+} as const satisfies Fields;
+
+/** What an operator may say of services and plans, over what their code says. */
+export const catalogFields = {
+  services: {
+    shape: { kind: "map", name: "service", of: { kind: "group", fields: serviceFields } },
+    meaning: "Services of the module, by name.",
+    reloads: true,
+  },
+} as const satisfies Fields;

@@ -1,0 +1,30 @@
+import { type Place, placeName } from "./written.js";
+
+/** Something that a person must write differently. */
+export interface Fault {
+  readonly place: Place;
+  /** The setting, such as `listen.port`. Empty: the whole. */
+  readonly key: string;
+  /** What is wrong, and what to write. Never holds a secret. */
+  readonly message: string;
+}
+
+/** `osbert.yaml:12:5 listen.port: must be …` */
+export function faultLine({ place, key, message }: Fault): string {
+  const where = place.kind === "default" ? "" : `${placeName(place)} `;
+  return key === "" ? `${where}${message}` : `${where}${key}: ${message}`;
+}
+
+/** All that is wrong with the settings, at once. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+  readonly faults: readonly Fault[];
+  /** The files that were read until then, with a digest of each: a change of one may mend it. */
+  readonly files: ReadonlyMap<string, string>;
+
+  constructor(faults: readonly Fault[], files: ReadonlyMap<string, string> = new Map()) {
+    super(faults.map(faultLine).join("\n"));
+    this.faults = faults;
+    this.files = files;
+  }
+}

@@ -1,0 +1,64 @@
+import { resolve } from "node:path";
+import { checkTogether } from "./check.js";
+import { type Fault, SettingsError } from "./fault.js";
+import { type Outside, recording, whyUnreadable } from "./outside.js";
+import { largestYamlBytes, parseYaml } from "./parse-yaml.js";
+import { read } from "./read.js";
+import { type Settings, table } from "./table.js";
+import type { Place } from "./written.js";
+
+/** Settings that hold, and where they come from. */
+export interface Loaded {
+  readonly settings: Settings;
+  /** As it was named; `undefined`: there is none. */
+  readonly file: string | undefined;
+  readonly places: ReadonlyMap<string, Place>;
+  /** Every file that was read, absolute, with a digest of what was in it. */
+  readonly files: ReadonlyMap<string, string>;
+}
+
+/** Looked for where no file is named. */
+export const usualFile = "osbert.yaml";
+
+/**
+ * Reads the file, the environment and all files that they name. Throws a SettingsError with every fault. Without a name the usual
+ * file is taken if it is there; the environment can do without one.
+ */
+export function loadSettings(named: string | undefined, world: Outside): Loaded {
+  const outside = recording(world);
+  const refuse = (faults: readonly Fault[]) => new SettingsError(faults, outside.seen);
+  const file = named ?? usualFile;
+  const found = readSettingsFile(file, named === undefined, outside);
+  if (found.kind === "unreadable") throw refuse([{ place: { kind: "default" }, key: "", message: found.why }]);
+  const { written, faults: unreadable } = found.kind === "missing" ? nothing : parseYaml(found.text, file);
+  if (unreadable.length > 0) throw refuse(unreadable);
+  const { value, faults, places } = read(table, written, outside);
+  const all = faults.length > 0 ? faults : checkTogether(value, places);
+  if (all.length > 0) throw refuse(all.map((fault) => inFile(fault, file, found.kind === "missing")));
+  return { settings: value, file: found.kind === "missing" ? undefined : file, places, files: outside.seen };
+}
+
+const nothing = { written: undefined, faults: [] };
+
+type SettingsFile =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "missing" }
+  | { readonly kind: "unreadable"; readonly why: string };
+
+function readSettingsFile(file: string, mayBeMissing: boolean, outside: Outside): SettingsFile {
+  try {
+    const bytes = outside.readFile(resolve(outside.folder, file), largestYamlBytes);
+    return { kind: "text", text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" && mayBeMissing) return { kind: "missing" };
+    const why = error instanceof TypeError ? "is not UTF-8; save it as UTF-8" : whyUnreadable(error);
+    return { kind: "unreadable", why: `${file} ${why}` };
+  }
+}
+
+/** What is missing as a whole stands nowhere: it belongs into the file. */
+function inFile(fault: Fault, file: string, isMissing: boolean): Fault {
+  if (fault.place.kind !== "default") return fault;
+  return { ...fault, message: `${fault.message} in ${file}${isMissing ? ", which is not there" : ""}` };
+}

@@ -1,0 +1,72 @@
+import { createHash } from "node:crypto";
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+
+/** All that reading settings takes from the world around it. */
+export interface Outside {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The folder that paths in the environment start from. */
+  readonly folder: string;
+  /** Throws if there is no such file, or if it is larger. */
+  readFile(path: string, mostBytes: number): Buffer;
+}
+
+/** The environment and the files of this process. */
+export function realOutside(): Outside {
+  return { environment: process.env, folder: process.cwd(), readFile: readBounded };
+}
+
+/** No file that settings name may be larger. */
+const largestBytes = 1_048_576;
+
+/** Remembers which files were read, and what was in them. */
+export interface Recording extends Outside {
+  readonly seen: ReadonlyMap<string, string>;
+}
+
+/** The same, with a record of every file that is asked for, those that are missing included. */
+export function recording(outside: Outside): Recording {
+  const seen = new Map<string, string>();
+  const { environment, folder } = outside;
+  const readFile = (path: string, mostBytes: number) => {
+    seen.set(path, digestOf(outside, path));
+    return outside.readFile(path, mostBytes);
+  };
+  return { environment, folder, readFile, seen };
+}
+
+/** Tells whether a file is as it was, or is missing as it was. */
+export function digestOf(outside: Outside, path: string): string {
+  try {
+    return createHash("sha256").update(outside.readFile(path, largestBytes)).digest("hex");
+  } catch (error) {
+    return whyUnreadable(error);
+  }
+}
+
+/** Reads a regular file; a device or a pipe could go on for ever. */
+function readBounded(path: string, mostBytes: number): Buffer {
+  const file = openSync(path, "r");
+  try {
+    const stats = fstatSync(file);
+    if (!stats.isFile()) throw new Error("is not a file");
+    const buffer = Buffer.alloc(mostBytes + 1);
+    let length = 0;
+    for (;;) {
+      const read = readSync(file, buffer, length, buffer.length - length, null);
+      length += read;
+      if (length > mostBytes) throw new Error(`has more than ${mostBytes} bytes`);
+      if (read === 0) return Buffer.from(buffer.subarray(0, length));
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Why a file cannot be used, as the end of a sentence. */
+export function whyUnreadable(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT" || code === "ENOTDIR") return "is not there";
+  if (code === "EACCES" || code === "EPERM") return "may not be read by this user";
+  if (code === "EISDIR") return "is a folder";
+  return code === undefined ? message : `cannot be read (${code})`;
+}

@@ -1,0 +1,130 @@
+import {
+  type ErrorCode,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type ParsedNode,
+  parseDocument,
+} from "yaml";
+import type { Fault } from "./fault.js";
+import type { Place, Written } from "./written.js";
+
+/** A file may be anything: what is beyond these is refused, before it costs anything. */
+export const largestYamlBytes = 1_048_576;
+const deepest = 50;
+const mostNodes = 50_000;
+
+export interface Parsed {
+  /** `undefined`: there is nothing in it, or nothing that can be used. */
+  readonly written: Written | undefined;
+  readonly faults: readonly Fault[];
+}
+
+/** Reads YAML 1.2 with the place of everything in it. Custom tags are refused, aliases count as what they stand for. */
+export function parseYaml(text: string, file: string): Parsed {
+  const lines = new LineCounter();
+  const place = (offset: number | undefined): Place => {
+    const { line, col } = lines.linePos(offset ?? 0);
+    return { kind: "file", file, line: Math.max(1, line), column: Math.max(1, col) };
+  };
+  // Without the parser's own pretty errors: they quote the line, and in it may be a secret.
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, version: "1.2", schema: "core" });
+  const mistakes = document.errors.length > 0 ? document.errors : document.warnings;
+  if (mistakes.length > 0) {
+    const faults = mistakes
+      .slice(0, 20)
+      .map(({ pos, code }) => ({ place: place(pos[0]), key: "", message: sentences[code] ?? unreadable }));
+    return { written: undefined, faults };
+  }
+  try {
+    const conversion = new Conversion(place, (node) => (isAlias(node) ? node.resolve(document) : node));
+    return { written: document.contents === null ? undefined : conversion.convert(document.contents, 0), faults: [] };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return { written: undefined, faults: [error.fault] };
+  }
+}
+
+class Refused extends Error {
+  readonly fault: Fault;
+
+  constructor(place: Place, message: string) {
+    super(message);
+    this.fault = { place, key: "", message };
+  }
+}
+
+class Conversion {
+  #nodes = 0;
+  readonly #place: (offset: number | undefined) => Place;
+  readonly #resolve: (node: Node) => Node | undefined;
+
+  constructor(place: (offset: number | undefined) => Place, resolve: (node: Node) => Node | undefined) {
+    this.#place = place;
+    this.#resolve = resolve;
+  }
+
+  convert(given: Node | ParsedNode, depth: number): Written {
+    const place = this.#place(given.range?.[0]);
+    this.#nodes += 1;
+    if (this.#nodes > mostNodes) throw new Refused(place, `has more than ${mostNodes} values, aliases included`);
+    if (depth > deepest) throw new Refused(place, `is nested deeper than ${deepest} levels`);
+    const node = this.#resolve(given);
+    if (node === undefined) throw new Refused(place, "refers to an anchor that is not there");
+    const tag = (node as { readonly tag?: string }).tag;
+    if (tag !== undefined && !coreTags.has(tag)) throw new Refused(place, "has a tag (!…); write the value without it");
+    if (isScalar(node)) {
+      const { value } = node;
+      const text = node.source ?? String(value ?? "");
+      if (value === null || ["string", "number", "boolean"].includes(typeof value))
+        return { kind: "scalar", value: value as string | number | boolean | null, text, place };
+      throw new Refused(place, "must be a text, a number, true or false");
+    }
+    if (isSeq(node)) {
+      const items = node.items.map((item) => this.#child(item, place, depth));
+      return { kind: "list", items, place };
+    }
+    if (isMap(node)) {
+      const entries = node.items.map(({ key, value }) => {
+        const keyPlace = isNode(key) ? this.#place(key.range?.[0]) : place;
+        if (!isScalar(key) || key.value === null) throw new Refused(keyPlace, "a key must be a text");
+        return [
+          key.source ?? String(key.value),
+          { place: keyPlace, written: this.#child(value, keyPlace, depth) },
+        ] as const;
+      });
+      return { kind: "map", entries: new Map(entries), place };
+    }
+    throw new Refused(place, unreadable);
+  }
+
+  #child(node: unknown, place: Place, depth: number): Written {
+    return isNode(node) ? this.convert(node, depth + 1) : { kind: "scalar", value: null, text: "", place };
+  }
+}
+
+const coreTags: ReadonlySet<string> = new Set(
+  ["str", "int", "float", "bool", "null", "map", "seq"].map((name) => `tag:yaml.org,2002:${name}`),
+);
+
+const unreadable = "cannot be read as YAML; check the indentation, and put texts with special characters in quotes";
+
+/** Own words: those of the parser quote what they found, which may be a secret. */
+const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
+  BAD_ALIAS: "refers to an anchor that is not there; write text that begins with * or & in quotes",
+  BAD_DQ_ESCAPE: "has a wrong escape in a text in double quotes; write \\\\ for \\, or use single quotes",
+  BAD_INDENT: "is not indented as its neighbours are; indent with the same number of spaces",
+  BAD_SCALAR_START: "begins with a character that has a meaning in YAML; put the text in quotes",
+  BLOCK_AS_IMPLICIT_KEY:
+    "is nested on the line of its key; begin a new line after the colon, or put the text in quotes",
+  DUPLICATE_KEY: "this key is there twice; leave one of them out",
+  MISSING_CHAR: "misses a character: a closing quote or bracket, or the colon after a key",
+  MULTILINE_IMPLICIT_KEY: "is not a key with a colon after it; check the indentation and the colon",
+  MULTIPLE_DOCS: "begins a second document (---); leave one",
+  TAB_AS_INDENT: "is indented with a tab; use spaces",
+  TAG_RESOLVE_FAILED: "has a tag (!…) that is not known; write the value without it",
+};

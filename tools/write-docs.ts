@@ -1,0 +1,20 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** `npm run docs`: writes the pages and files that are made from the code. Tests compare them with what the code says. */
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+
+/** Each with the arguments of `osbert` that print it. */
+const pages: readonly (readonly [path: string, ...args: string[]])[] = [
+  ["docs/reference/settings.md", "config", "--reference"],
+  ["packages/cli/osbert.schema.json", "config", "--schema"],
+];
+
+const program = ["--conditions=@osbert/source", "--import", "tsx", join(root, "packages/cli/test/osbert.ts")];
+for (const [path, ...args] of pages) {
+  const file = join(root, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, execFileSync(process.execPath, [...program, ...args], { encoding: "utf8" }));
+}
