@@ -52,7 +52,11 @@ function inForceAs(form: "json" | "text", file: string | undefined): string {
     const entries = lines.map(({ key, value, from }) => [key, { value, from }] as const);
     return `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
   }
-  const shown = lines.map(({ key, value, from }) => ({ key, value: inline(value), from }));
+  const shown = lines.map(({ key, value, from }) => ({
+    key,
+    value: typeof value === "string" ? value : inline(value),
+    from,
+  }));
   const widths = {
     key: widest(shown.map(({ key }) => key)),
     value: Math.min(60, widest(shown.map(({ value }) => value))),

@@ -27,9 +27,9 @@ function keyOf(path: string, services: readonly Service[]): string {
   return `catalog.services.${service.name}${plan === undefined ? "" : `.plans.${plan}`}${rest}`;
 }
 
-/** As deep as the file goes, but not so shallow that it would blame the wrong line. */
+/** As deep as the file goes, at least to the service: there it can be mended, even where it is the code that is wrong. */
 function nearest(key: string, places: ReadonlyMap<string, Place>): Place | undefined {
-  for (let at = key; at.split(".").length > 3; at = at.slice(0, at.lastIndexOf("."))) {
+  for (let at = key; at.split(".").length > 2; at = at.slice(0, at.lastIndexOf("."))) {
     const place = places.get(at);
     if (place?.kind === "file") return place;
   }

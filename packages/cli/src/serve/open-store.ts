@@ -36,7 +36,7 @@ export async function chooseStore(settings: Settings, options: { readonly migrat
       import("@osbert/journal/mysql"),
     ]);
     // One for presence, some for reads beside those that commit.
-    const pool = createPool({ uri: url, connectionLimit: connections + 7 });
+    const pool = attempt(address, () => createPool({ uri: url, connectionLimit: connections + 7 }));
     const store = mysqlStore(pool, { prefix: `${schema}_`, writers: connections, migrate: options.migrate });
     return { store, address, release: () => pool.end() };
   }
@@ -47,6 +47,14 @@ export async function chooseStore(settings: Settings, options: { readonly migrat
     address,
     release: () => pool.end(),
   };
+}
+
+function attempt<T>(address: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw storeTrouble(error, address);
+  }
 }
 
 /** Why the store could not be opened, in a sentence; other errors as they are. */

@@ -1,10 +1,10 @@
 import { mkdir } from "node:fs/promises";
 import { type Served, serve } from "@osbert/broker/http";
-import { loadSettings } from "../settings/load.js";
+import { type Loaded, loadSettings } from "../settings/load.js";
 import { realOutside } from "../settings/outside.js";
 import type { Settings } from "../settings/table.js";
 import { Told } from "../told.js";
-import { assemble } from "./assemble.js";
+import { assemble, type Parts } from "./assemble.js";
 import { loadModule } from "./load-module.js";
 import { createLog } from "./log.js";
 import { chooseStore, storeTrouble } from "./open-store.js";
@@ -13,6 +13,7 @@ import { watchFiles } from "./watch.js";
 
 /** `osbert serve`: runs a broker until it is told to stop. */
 export async function run(file: string | undefined): Promise<void> {
+  const hangUps = signals("SIGHUP");
   const outside = realOutside();
   const started = loadSettings(file, outside);
   const { settings } = started;
@@ -20,36 +21,59 @@ export async function run(file: string | undefined): Promise<void> {
   await makeData(settings.data);
   const services = await loadModule(settings.module, { data: settings.data });
   const { store, address, release } = await chooseStore(settings, { migrate: settings.database.migrate });
-  const { broker, serveOptions, apply } = await assemble(started, { services, store, log });
-  const served = await serve(broker, serveOptions).catch(async (error: unknown) => {
-    await release();
-    throw portTrouble(error, settings) ?? storeTrouble(error, address);
-  });
+  const { broker, served, apply } = await startBroker(started, { services, store, log }).catch(
+    async (error: unknown) => {
+      await release();
+      throw portTrouble(error, settings) ?? storeTrouble(error, address);
+    },
+  );
   for (const { path, message } of broker.warnings) log.warn(`catalog: ${path} ${message}`);
 
   const reloading = reloader({ started, load: () => loadSettings(started.file ?? file, outside), apply, log });
+  const reload = async (cause: string) => {
+    await reloading.request(cause);
+    // Which files are named may have changed, too.
+    if (settings.reload.watch) watching.follow(reloading.files);
+  };
   const watching = watchFiles({
     outside,
-    changed: () => reload("a file changed"),
+    changed: () => void reload("a file changed"),
     failed: (folder) => log.warn(`${folder} cannot be watched; send SIGHUP after a change`),
   });
-  const reload = (cause: string) => {
-    // Which files are named may have changed, too.
-    void reloading.request(cause).then(() => {
-      if (settings.reload.watch) watching.follow(reloading.files);
-    });
-  };
   if (settings.reload.watch) watching.follow(started.files);
-  process.on("SIGHUP", () => reload("SIGHUP"));
+  hangUps.listen(() => void reload("SIGHUP"));
 
   // Whoever waits for this line may send signals at once: it comes after all of the above.
   const stopped = untilStopped();
   announce(served, address, broker.catalog.services.size);
   const signal = await stopped;
   process.stdout.write(`${signal}: stopping; once more stops at once\n`);
+  hangUps.listen(() => undefined);
   watching.close();
+  // First the server, so that nothing new comes; then the operations; the pool when nobody uses it any more.
   await served.close({ drainMs: settings.limits.drain });
   await release();
+}
+
+async function startBroker(started: Loaded, parts: Parts) {
+  const { broker, serveOptions, apply } = await assemble(started, parts);
+  return { broker, apply, served: await serve(broker, serveOptions) };
+}
+
+/** Hears a signal from now on, and tells it, also one that came before anyone listened: unheard it would end the process. */
+function signals(signal: NodeJS.Signals) {
+  let missed = false;
+  let listener = () => {
+    missed = true;
+  };
+  process.on(signal, () => listener());
+  return {
+    listen(next: () => void) {
+      listener = next;
+      if (missed) next();
+      missed = false;
+    },
+  };
 }
 
 async function makeData(folder: string): Promise<void> {

@@ -20,5 +20,9 @@ Examples:
 SIGHUP, or a change of the file, reloads the catalog. SIGTERM and Ctrl-C stop it cleanly.
 \`osbert config\` shows what is in force.`,
     )
-    .action((file: string | undefined) => telling(() => run(file)));
+    .action(async (file: string | undefined) => {
+      await telling(() => run(file));
+      // A module may have timers and connections of its own; they must not keep a broker from ending that has stopped.
+      process.exit();
+    });
 }

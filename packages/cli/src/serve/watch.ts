@@ -1,5 +1,5 @@
-import { type FSWatcher, watch } from "node:fs";
-import { basename, dirname } from "node:path";
+import { type FSWatcher, realpathSync, watch } from "node:fs";
+import { dirname, join } from "node:path";
 import { digestOf, type Outside } from "../settings/outside.js";
 
 export interface WatchOptions {
@@ -56,12 +56,12 @@ export function watchFiles({ outside, changed, failed }: WatchOptions): FileWatc
   };
   // Names that begin with two dots are how Kubernetes swaps all files of a volume at once.
   const concerns = (name: string, folder: string) =>
-    name.startsWith("..") || [...files.keys()].some((file) => dirname(file) === folder && basename(file) === name);
+    name.startsWith("..") || [...files.keys()].some((file) => namesOf(file).includes(join(folder, name)));
 
   return {
     follow(next) {
       files = new Map(next);
-      const folders = new Set([...files.keys()].map((file) => dirname(file)));
+      const folders = new Set([...files.keys()].flatMap((file) => namesOf(file).map((name) => dirname(name))));
       for (const [folder, watcher] of watchers) {
         if (folders.has(folder)) continue;
         watcher.close();
@@ -76,4 +76,13 @@ export function watchFiles({ outside, changed, failed }: WatchOptions): FileWatc
       watchers.clear();
     },
   };
+}
+
+/** A link, and what it leads to: either can be changed. */
+function namesOf(file: string): readonly string[] {
+  try {
+    return [...new Set([file, realpathSync(file)])];
+  } catch {
+    return [file];
+  }
 }

@@ -17,6 +17,8 @@ import type { Place, Written } from "./written.js";
 export const largestYamlBytes = 1_048_576;
 const deepest = 50;
 const mostNodes = 50_000;
+/** Each costs a walk over the whole document. */
+const mostAliases = 100;
 
 export interface Parsed {
   /** `undefined`: there is nothing in it, or nothing that can be used. */
@@ -41,7 +43,12 @@ export function parseYaml(text: string, file: string): Parsed {
     return { written: undefined, faults };
   }
   try {
-    const conversion = new Conversion(place, (node) => (isAlias(node) ? node.resolve(document) : node));
+    const resolved = new Map<Node, Node | undefined>();
+    const conversion = new Conversion(place, (node) => {
+      if (!isAlias(node)) return node;
+      if (!resolved.has(node) && resolved.size < mostAliases) resolved.set(node, node.resolve(document));
+      return resolved.get(node);
+    });
     return { written: document.contents === null ? undefined : conversion.convert(document.contents, 0), faults: [] };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
@@ -74,7 +81,8 @@ class Conversion {
     if (this.#nodes > mostNodes) throw new Refused(place, `has more than ${mostNodes} values, aliases included`);
     if (depth > deepest) throw new Refused(place, `is nested deeper than ${deepest} levels`);
     const node = this.#resolve(given);
-    if (node === undefined) throw new Refused(place, "refers to an anchor that is not there");
+    if (node === undefined)
+      throw new Refused(place, `refers to an anchor that is not there, or is more than the ${mostAliases}th alias`);
     const tag = (node as { readonly tag?: string }).tag;
     if (tag !== undefined && !coreTags.has(tag)) throw new Refused(place, "has a tag (!…); write the value without it");
     if (isScalar(node)) {

@@ -90,7 +90,10 @@ class Reader {
       const text = this.#outside.environment[name];
       const place: Place = { kind: "environment", name };
       if (text !== undefined && text !== "") {
-        return writtenAs(shape.kind === "list" ? shape.fromText?.(text) : text, place);
+        const items = shape.kind === "list" ? shape.fromText?.parse(text) : text;
+        if (items !== undefined) return writtenAs(items, place);
+        // The list stays what it was without the variable: nothing is used while there is a fault.
+        return this.#fault(place, key, `must be ${shape.kind === "list" ? shape.fromText?.mustBe : "a text"}`);
       }
       const fileName = fileVariableOf(name);
       const file = shape.kind === "secret" ? this.#outside.environment[fileName] : undefined;

@@ -1,4 +1,4 @@
-import type { Fields } from "./shape.js";
+import type { Fields, TextForm } from "./shape.js";
 
 const name = {
   kind: "text",
@@ -34,13 +34,18 @@ export const operatorCredentialShape = { kind: "group", fields: passwordFields }
 const credentialShape = { kind: "group", fields: { ...passwordFields, platform } } as const;
 
 /** `name:password`, one a line. A password may have colons in it. */
-export function credentialsFromText(text: string): unknown {
-  const lines = text.split("\n").filter((line) => line.trim() !== "");
-  return lines.map((line) => {
-    const colon = line.indexOf(":");
-    return colon < 0 ? { username: line } : { username: line.slice(0, colon), password: line.slice(colon + 1) };
-  });
-}
+export const credentialsFromText: TextForm = {
+  mustBe: "name:password, one a line",
+  parse(text) {
+    const lines = text.split("\n").filter((line) => line.trim() !== "");
+    // Without a colon it may be a password: it must not be taken for a name, which errors may show.
+    if (!lines.every((line) => line.includes(":"))) return undefined;
+    return lines.map((line) => {
+      const colon = line.indexOf(":");
+      return { username: line.slice(0, colon), password: line.slice(colon + 1) };
+    });
+  },
+};
 
 /** Who may ask, over what, and what is kept encrypted. */
 export const securityFields = {

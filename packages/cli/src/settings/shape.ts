@@ -83,7 +83,14 @@ export interface ListShape {
   readonly kind: "list";
   readonly of: Shape;
   /** How the list is written in an environment variable; without, it cannot be. */
-  readonly fromText?: (text: string) => unknown;
+  readonly fromText?: TextForm;
+}
+
+export interface TextForm {
+  /** After "must be". */
+  readonly mustBe: string;
+  /** `undefined`: it is not that. */
+  parse(text: string): readonly unknown[] | undefined;
 }
 
 /** Names of the writer's own choice. */

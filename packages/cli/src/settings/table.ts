@@ -80,7 +80,10 @@ export const table = {
     shape: {
       kind: "list",
       of: { kind: "text", pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", mustBe: "letters, digits, dots and dashes" },
-      fromText: (text) => text.split(",").map((name) => name.trim()),
+      fromText: {
+        mustBe: "names with commas between them",
+        parse: (text) => text.split(",").map((name) => name.trim()),
+      },
     },
     meaning:
       "Platforms that share this broker, each under `/NAME/v2/…`, with ids of their own. Without any, the API is at `/v2/…`.",

@@ -1,0 +1,19 @@
+import type { Outside } from "../src/settings/outside.js";
+
+/** A world of a few files and variables, in the folder /work. */
+export function outsideWith(
+  files: Readonly<Record<string, string | Buffer>>,
+  environment: Readonly<Record<string, string>> = {},
+): Outside {
+  return {
+    environment,
+    folder: "/work",
+    readFile(path, mostBytes) {
+      const content = Object.hasOwn(files, path) ? files[path] : undefined;
+      if (content === undefined) throw Object.assign(new Error("no such file"), { code: "ENOENT" });
+      const bytes = Buffer.from(content);
+      if (bytes.length > mostBytes) throw new Error(`has more than ${mostBytes} bytes`);
+      return bytes;
+    },
+  };
+}

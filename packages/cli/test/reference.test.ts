@@ -1,0 +1,63 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { settingsSchema } from "../src/settings/json-schema.js";
+import { read } from "../src/settings/read.js";
+import { settingsReference } from "../src/settings/reference.js";
+import type { Field, Fields } from "../src/settings/shape.js";
+import { table } from "../src/settings/table.js";
+import { writtenAs } from "../src/settings/written.js";
+import { outsideWith } from "./outside.js";
+
+function committed(path: string): string {
+  return readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8");
+}
+
+test("the reference page is what the table of settings says; `npm run docs` writes it", () => {
+  expect(committed("docs/reference/settings.md")).toBe(settingsReference());
+});
+
+test("the schema for editors is what the table of settings says; `npm run docs` writes it", () => {
+  expect(JSON.parse(committed("packages/cli/osbert.schema.json"))).toEqual(settingsSchema());
+});
+
+/** Every line of the table, at any depth. */
+function linesOf(fields: Fields, key = ""): readonly (readonly [string, Field])[] {
+  return Object.entries(fields).flatMap(([name, field]) => {
+    const at = key === "" ? name : `${key}.${name}`;
+    const inner =
+      "of" in field.shape && typeof field.shape.of === "object" && "kind" in field.shape.of
+        ? field.shape.of
+        : field.shape;
+    return [[at, field] as const, ...(inner.kind === "group" ? linesOf(inner.fields, at) : [])];
+  });
+}
+
+const pem = "-----BEGIN CERTIFICATE-----";
+const named = { "/etc/osbert/tls.crt": pem, "/etc/osbert/tls.key": pem, "/etc/osbert/clients.crt": pem };
+const outside = outsideWith(
+  {
+    ...named,
+    "/run/secrets/platform-password": "x",
+    "/run/secrets/platform-password-hash": "$scrypt$x",
+    "/run/secrets/osbert-keys": "a:b",
+    "/work/database.png": Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+  },
+  { PLATFORM_PASSWORD: "x", DASHBOARD_SECRET: "x" },
+);
+
+test.each(linesOf(table).filter(([, { example }]) => example !== undefined))(
+  "the example of %s is valid",
+  (_key, field) => {
+    const written = writtenAs({ it: field.example }, { kind: "default" });
+    expect(read({ it: field }, written, outside).faults).toEqual([]);
+  },
+);
+
+test.each(linesOf(table))("%s says what it means, in a sentence", (_key, { meaning }) => {
+  expect(meaning).toMatch(/^[A-Z`0-9].*\.$/s);
+});
+
+test("all of the catalog is applied by a reload, and marked so", () => {
+  const fixed = linesOf(table.catalog.shape.fields).filter(([, { reloads }]) => reloads !== true);
+  expect(fixed).toEqual([]);
+});

@@ -1,0 +1,296 @@
+import { describe, expect, test } from "vitest";
+import { inForce } from "../src/settings/in-force.js";
+import { loadSettings } from "../src/settings/load.js";
+import { table } from "../src/settings/table.js";
+import { outsideWith } from "./outside.js";
+
+type World = Parameters<typeof outsideWith>;
+
+function load(yaml: string, environment: World[1] = {}, files: World[0] = {}) {
+  return loadSettings("osbert.yaml", outsideWith({ ...files, "/work/osbert.yaml": yaml }, environment));
+}
+
+/** The lines that a person reads. */
+function faults(yaml: string, environment: World[1] = {}, files: World[0] = {}): readonly string[] {
+  try {
+    load(yaml, environment, files);
+  } catch (error) {
+    return (error as Error).message.split("\n");
+  }
+  return [];
+}
+
+const module = "module: services.ts\n";
+const png = Buffer.concat([Buffer.from("\x89PNG\r\n\x1a\n", "latin1"), Buffer.alloc(16)]);
+
+describe("values", () => {
+  test("the environment counts more than the file, the file more than the default", () => {
+    const { settings, places } = load(`${module}listen: { port: 1000, host: a }\n`, { OSBERT_LISTEN_HOST: "b" });
+    expect(settings.listen).toEqual({ host: "b", port: 1000 });
+    expect(settings.log.level).toBe("info");
+    expect(places.get("listen.host")).toEqual({ kind: "environment", name: "OSBERT_LISTEN_HOST" });
+    expect(places.get("listen.port")).toMatchObject({ kind: "file", line: 2 });
+    expect(places.get("log.level")).toEqual({ kind: "default" });
+  });
+
+  test("PORT, OSBERT_DATA and OSBERT_CREDENTIALS do without a file", () => {
+    const environment = {
+      OSBERT_MODULE: "m.js",
+      PORT: "9000",
+      OSBERT_DATA: "d",
+      OSBERT_CREDENTIALS: "a:b:c\nd:e",
+      OSBERT_PLATFORMS: "one, two",
+      OSBERT_API_CASCADE: "true",
+    };
+    const { settings, file } = loadSettings(undefined, outsideWith({}, environment));
+    expect(file).toBeUndefined();
+    expect(settings.listen.port).toBe(9000);
+    expect(settings.data).toBe("/work/d");
+    expect(settings.module).toBe("/work/m.js");
+    expect(settings.platforms).toEqual(["one", "two"]);
+    expect(settings.api.cascade).toBe(true);
+    const credentials = settings.credentials?.map(({ username, password }) => [username, password?.reveal()]);
+    expect(credentials).toEqual([
+      ["a", "b:c"],
+      ["d", "e"],
+    ]);
+  });
+
+  test("an empty variable counts as none", () => {
+    expect(load(module, { PORT: "" }).settings.listen.port).toBe(8080);
+  });
+
+  test("durations have units; forever is one", () => {
+    const { settings } = load(`${module}retention: { failed: 3d, notes: forever }\napi: { syncTimeout: 1500ms }\n`);
+    expect(settings.retention.failed).toBe(3 * 86_400_000);
+    expect(settings.retention.notes).toBeNull();
+    expect(settings.api.syncTimeout).toBe(1_500);
+  });
+
+  test("what looks like a number is a text where a text is meant, as it was typed", () => {
+    const { settings } = load(
+      `${module}api: { minimumVersion: 2.20 }\ncredentials: [{ username: 1e3, password: 0123 }]\n`,
+    );
+    expect(settings.api.minimumVersion).toBe("2.20");
+    expect(settings.credentials?.[0]?.username).toBe("1e3");
+    expect(settings.credentials?.[0]?.password?.reveal()).toBe("0123");
+  });
+
+  test("paths start from the folder of the file, those of the environment from the current one", () => {
+    const files = { "/work/etc/o.yaml": "module: s.ts\n" };
+    const { settings } = loadSettings("etc/o.yaml", outsideWith(files, { OSBERT_DATA: "d" }));
+    expect(settings.module).toBe("/work/etc/s.ts");
+    expect(settings.data).toBe("/work/d");
+  });
+
+  test("an alias stands for what its anchor says", () => {
+    const { settings } = load(`${module}log: { level: &level warn }\nlisten: { host: *level }\n`);
+    expect(settings.listen.host).toBe("warn");
+  });
+
+  test("a picture is known by its content", () => {
+    const yaml = `${module}catalog: { services: { db: { image: p.jpg } } }\n`;
+    const { settings, files } = load(yaml, {}, { "/work/p.jpg": png });
+    const image = settings.catalog.services.get("db")?.image;
+    expect(image?.dataUri).toBe(`data:image/png;base64,${png.toString("base64")}`);
+    expect([...files.keys()]).toEqual(["/work/osbert.yaml", "/work/p.jpg"]);
+    expect(faults(yaml, {}, { "/work/p.jpg": "text" })[0]).toMatch(
+      /^osbert.yaml:2:\d+ .*image: must be the path of a pic/,
+    );
+    expect(faults(yaml, {}, { "/work/p.jpg": Buffer.concat([png, Buffer.alloc(131_072)]) })[0]).toMatch(
+      /\/work\/p.jpg has more than 131072 bytes/,
+    );
+  });
+
+  test("names of an operator's choice cannot reach a prototype", () => {
+    const { settings } = load(
+      `${module}catalog: { services: { __proto__: { description: x }, s: { metadata: { __proto__: { polluted: 1 } } } } }\n`,
+    );
+    expect([...settings.catalog.services.keys()]).toEqual(["__proto__", "s"]);
+    const metadata = settings.catalog.services.get("s")?.metadata ?? {};
+    expect(Object.getPrototypeOf(metadata)).toBe(Object.prototype);
+    expect((metadata as { polluted?: number }).polluted).toBeUndefined();
+    expect(({} as { polluted?: number }).polluted).toBeUndefined();
+    expect(faults(`${module}constructor: 1\n__proto__: { x: 1 }\n`)).toEqual([
+      expect.stringMatching(/^osbert.yaml:2:1 constructor: is not a setting/),
+      expect.stringMatching(/^osbert.yaml:3:1 __proto__: is not a setting/),
+    ]);
+  });
+});
+
+describe("faults", () => {
+  test("all of them at once, each with its line and what to write", () => {
+    const yaml = "modul: s.ts\nlisten:\n  port: eighty\n  hots: x\nlog: { level: inf }\nretention: { failed: 3 }\n";
+    expect(faults(yaml)).toEqual([
+      "osbert.yaml:1:1 modul: is not a setting; did you mean module?",
+      "osbert.yaml:1:1 module: is missing; write e.g. module: services.ts",
+      'osbert.yaml:3:9 listen.port: must be a whole number from 0 to 65535, not "eighty"; write e.g. port: 8080',
+      "osbert.yaml:4:3 listen.hots: is not a setting; did you mean host?",
+      'osbert.yaml:5:15 log.level: must be debug, info, warn, error or silent, not "inf"; did you mean info?',
+      'osbert.yaml:6:22 retention.failed: must be a number with a unit: ms, s, m, h or d, or forever, not "3"; write e.g. failed: 90d',
+    ]);
+  });
+
+  test("of the environment are told with the variable", () => {
+    expect(faults(module, { PORT: "-1", OSBERT_LOG_LEVEL: "loud" })).toEqual([
+      '$PORT listen.port: must be a whole number from 0 to 65535, not "-1"; write e.g. port: 8080',
+      '$OSBERT_LOG_LEVEL log.level: must be debug, info, warn, error or silent, not "loud"; write e.g. level: info',
+    ]);
+  });
+
+  test("without a file, what is missing is told with the name of the file to write", () => {
+    expect(() => loadSettings(undefined, outsideWith({}))).toThrow(
+      "module: is missing; write e.g. module: services.ts in osbert.yaml, which is not there",
+    );
+  });
+
+  test.each([
+    ["a list where a group belongs", "listen: [1]", /^osbert.yaml:2:9 listen: must be a group of settings: host, port/],
+    ["a text where a list belongs", "platforms: one", /^osbert.yaml:2:12 platforms: must be a list/],
+    ["a group where a text belongs", "listen: { host: { a: 1 } }", /listen.host: must be a text/],
+    ["an empty text", 'listen: { host: "" }', /listen.host: must not be empty/],
+    [
+      "yes for true",
+      "api: { cascade: yes }",
+      /api.cascade: must be true or false, not "yes"; write e.g. cascade: false/,
+    ],
+    ["a fraction", "listen: { port: 80.5 }", /listen.port: must be a whole number/],
+    [
+      "a platform that is not there",
+      "platforms: [alpha]\ncredentials: [{ username: a, password: b, platform: alhpa }]",
+      /^osbert.yaml:3:\d+ credentials\[0\].platform: is none of platforms; did you mean alpha\?/,
+    ],
+    ["a platform twice", "platforms: [a, a]", /^osbert.yaml:2:16 platforms\[1\]: is there twice/],
+    [
+      "a certificate without a key",
+      "tls: { certificate: osbert.yaml }",
+      /tls.certificate: needs its key; write tls.key/,
+    ],
+    [
+      "no authentication and credentials",
+      "authentication: none\ncredentials: [{ username: a, password: b }]",
+      /^osbert.yaml:2:17 authentication: is none, although/,
+    ],
+    [
+      "no password",
+      "credentials: [{ username: a }]",
+      /^osbert.yaml:2:15 credentials\[0\]: must have either password or passwordHash/,
+    ],
+    ["an empty list of credentials", "credentials: []", /credentials: is empty; leave it out/],
+    [
+      "more of one service than of all",
+      "limits: { concurrency: 2, perService: 3 }",
+      /limits.perService: must not be more than limits.concurrency, which is 2/,
+    ],
+    [
+      "a schedule of five fields",
+      'cleanup: { instances: { all: "0 3 * * *" } }',
+      /cleanup.instances.all: must be six fields/,
+    ],
+  ])("%s", (_what, yaml, line) => {
+    const [first, ...others] = faults(`${module}${yaml}\n`);
+    expect(first).toMatch(line);
+    expect(others).toEqual([]);
+  });
+
+  test("a file that is named must be there", () => {
+    expect(() => loadSettings("no.yaml", outsideWith({}))).toThrow("no.yaml is not there");
+  });
+
+  test("a file that is no UTF-8 is refused", () => {
+    expect(() => loadSettings("o.yaml", outsideWith({ "/work/o.yaml": Buffer.from([0xff, 0xfe]) }))).toThrow(
+      "o.yaml is not UTF-8; save it as UTF-8",
+    );
+  });
+});
+
+describe("YAML", () => {
+  test.each([
+    ["a key twice", "log: { level: info }\nlog: { level: info }", "3:1 this key is there twice; leave one of them out"],
+    ["a custom tag", "listen: { host: !evil x }", /2:17 has a tag/],
+    ["a binary", "listen: { host: !!binary aGk= }", /2:\d+ has a tag/],
+    ["a tab", "listen:\n\tport: 1", /3:1 is indented with a tab; use spaces/],
+    ["an open quote", "listen: { host: 'x }", /misses a character/],
+    ["two documents", "---\nlog: {}", /second document/],
+    ["an anchor that is not there", "listen: { host: *nobody }", /refers to an anchor that is not there/],
+    ["deep nesting", `catalog: ${"[".repeat(200)}${"]".repeat(200)}`, /nested deeper than 50 levels/],
+  ])("%s is refused with its place", (_what, yaml, line) => {
+    const [first] = faults(`${module}${yaml}\n`);
+    expect(first).toMatch(line);
+    expect(first).toMatch(/^osbert.yaml:\d+:\d+ /);
+  });
+
+  test("aliases that multiply are refused before they cost anything", () => {
+    const levels = Array.from({ length: 12 }, (_, level) => {
+      const items = level === 0 ? "x, x" : Array.from({ length: 9 }, () => `*a${level - 1}`).join(", ");
+      return `a${level}: &a${level} [${items}]`;
+    });
+    expect(faults(`${module}${levels.join("\n")}\n`)[0]).toMatch(/has more than 50000 values, aliases included/);
+  });
+
+  test("an alias of itself is refused", () => {
+    expect(faults(`${module}platforms: &a [*a]\n`)[0]).toMatch(/^osbert.yaml:2:\d+ /);
+  });
+
+  test("no error of the parser quotes the line: a secret may be in it", () => {
+    for (const broken of [
+      'password: "hunter2',
+      "password: hunter2: hunter2",
+      "password: [hunter2",
+      "- hunter2\nhunter2",
+    ]) {
+      const lines = faults(`${module}${broken}\n`).join("\n");
+      expect(lines).not.toBe("");
+      expect(lines).not.toContain("hunter2");
+    }
+  });
+
+  test("an empty file has no settings", () => {
+    expect(load("# nothing\n", { OSBERT_MODULE: "m.ts" }).settings.listen.port).toBe(8080);
+  });
+});
+
+describe("secrets", () => {
+  const files = { "/work/pw": "from-file\n", "/run/pw": "from-variable-file" };
+  const yaml = (password: string) => `${module}credentials: [{ username: a, password: ${password} }]\n`;
+  const passwordOf = (text: string, environment = {}) =>
+    load(yaml(text), environment, files).settings.credentials?.[0]?.password?.reveal();
+
+  test("come as text, from a file, or from the environment", () => {
+    expect(passwordOf("as-text")).toBe("as-text");
+    expect(passwordOf("{ file: pw }")).toBe("from-file");
+    expect(passwordOf("{ env: PW }", { PW: "from-environment" })).toBe("from-environment");
+    const { settings } = load(module, { OSBERT_STORE_FILE: "/run/url" }, { "/run/url": "mysql://u:p@h/d\n" });
+    expect(settings.store.reveal()).toBe("mysql://u:p@h/d");
+  });
+
+  test.each([
+    ["{ file: nope }", /password: the file \/work\/nope is not there/],
+    ["{ env: NOPE }", /password: the environment variable NOPE is not set/],
+    ["{ fiel: pw }", /must be a text, or { file: path } or { env: NAME }/],
+    ["[x]", /must be a text, or { file: path } or { env: NAME }/],
+    ['""', /must not be empty/],
+  ])("%s is refused", (text, line) => {
+    expect(faults(yaml(text), {}, files)[0]).toMatch(line);
+  });
+
+  test("are masked in what is in force, in errors, in JSON and in every print", () => {
+    const text = `${module}store: postgres://user:hunter2@host/db?password=hunter2\ncredentials: [{ username: a, password: hunter2 }]\n`;
+    const { settings, places } = load(text);
+    const shown = inForce(table, settings, places).map(({ key, value, from }) => ({ key, value, from }));
+    expect(JSON.stringify(shown)).not.toContain("hunter2");
+    expect(shown).toContainEqual({
+      key: "store",
+      value: "postgres://user:***@host/db?password=***",
+      from: "osbert.yaml:2:8",
+    });
+    expect(shown).toContainEqual({ key: "credentials[0].password", value: "***", from: "osbert.yaml:3:40" });
+    expect(JSON.stringify(settings)).not.toContain("hunter2");
+    expect(`${settings.store}`).toBe("postgres://user:***@host/db?password=***");
+    expect(faults(`${module}store: postgress://u:hunter2@h\n`).join()).not.toContain("hunter2");
+    expect(faults(`${module}credentials: [{ username: a, passwordHash: hunter2 }]\n`).join()).not.toContain("hunter2");
+    expect(faults(module, { OSBERT_CREDENTIALS: "hunter2" })).toEqual([
+      "$OSBERT_CREDENTIALS credentials: must be name:password, one a line",
+    ]);
+  });
+});
