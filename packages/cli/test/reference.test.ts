@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { settingsSchema } from "../src/settings/json-schema.js";
+import { loadSettings } from "../src/settings/load.js";
 import { read } from "../src/settings/read.js";
 import { settingsReference } from "../src/settings/reference.js";
 import type { Field, Fields } from "../src/settings/shape.js";
@@ -60,4 +61,11 @@ test.each(linesOf(table))("%s says what it means, in a sentence", (_key, { meani
 test("all of the catalog is applied by a reload, and marked so", () => {
   const fixed = linesOf(table.catalog.shape.fields).filter(([, { reloads }]) => reloads !== true);
   expect(fixed).toEqual([]);
+});
+
+test("the settings of the README hold", () => {
+  const [, yaml = ""] = /```yaml\n([\s\S]*?)```/.exec(committed("packages/cli/README.md")) ?? [];
+  const files = { "/work/osbert.yaml": yaml, "/work/greeting.svg": "<svg></svg>" };
+  const { settings } = loadSettings(undefined, outsideWith(files, { PLATFORM_PASSWORD: "x" }));
+  expect(settings.catalog.services.get("greeting")?.displayName).toBe("Greetings");
 });

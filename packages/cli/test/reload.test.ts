@@ -67,3 +67,13 @@ test("what needs a restart is named at every reload until there was one", async 
   expect(lines).toEqual(["reloaded (a): nothing to change", warning, "reloaded (b): nothing to change", warning]);
   expect(applied).toEqual([]);
 });
+
+test("the files of a refused reload are known, so that a change of them is seen: they will be mended there", async () => {
+  const { state, reloading } = setUp(described("one"));
+  state.yaml = "catalog: { services: { s: { image: late.png } } }\n";
+  await reloading.request("a");
+  expect([...reloading.files.keys()]).toEqual(["/work/o.yaml", "/work/late.png"]);
+  Object.assign(state, { yaml: described("two"), refuse: "no" });
+  await reloading.request("b");
+  expect([...reloading.files.keys()]).toEqual(["/work/o.yaml"]);
+});

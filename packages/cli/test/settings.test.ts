@@ -1,8 +1,12 @@
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { inForce } from "../src/settings/in-force.js";
 import { loadSettings } from "../src/settings/load.js";
+import { realOutside } from "../src/settings/outside.js";
 import { table } from "../src/settings/table.js";
 import { outsideWith } from "./outside.js";
+import { folderWith } from "./program.js";
 
 type World = Parameters<typeof outsideWith>;
 
@@ -202,6 +206,15 @@ describe("faults", () => {
       "o.yaml is not UTF-8; save it as UTF-8",
     );
   });
+});
+
+test("a pipe or a folder in place of a file is refused, not waited for", () => {
+  const folder = folderWith({});
+  execFileSync("mkfifo", [join(folder, "pipe")]);
+  for (const name of ["pipe", ""]) {
+    const outside = { ...realOutside(), folder };
+    expect(() => loadSettings(join(folder, name), outside)).toThrow(/ is (not a file|a folder)$/);
+  }
 });
 
 describe("YAML", () => {

@@ -12,7 +12,7 @@ export interface Assembled {
   readonly broker: Broker;
   readonly serveOptions: ServeOptions;
   /** Applies what can be changed while it runs. Throws, and has changed nothing, if what is offered cannot be. */
-  apply(loaded: Loaded): Promise<void>;
+  readonly apply: (loaded: Loaded) => Promise<void>;
 }
 
 export interface Parts {

@@ -10,7 +10,7 @@ export interface ChosenStore {
   /** For people: without a password. */
   readonly address: string;
   /** After the store was closed. */
-  release(): Promise<void>;
+  readonly release: () => Promise<void>;
 }
 
 /** The store that the settings name. Connects to nothing yet. */

@@ -14,6 +14,7 @@ import { watchFiles } from "./watch.js";
 /** `osbert serve`: runs a broker until it is told to stop. */
 export async function run(file: string | undefined): Promise<void> {
   const hangUps = signals("SIGHUP");
+  outliveReaders();
   const outside = realOutside();
   const started = loadSettings(file, outside);
   const { settings } = started;
@@ -27,6 +28,7 @@ export async function run(file: string | undefined): Promise<void> {
       throw portTrouble(error, settings) ?? storeTrouble(error, address);
     },
   );
+  if (settings.authentication === "none") log.warn("authentication is none: anyone who reaches this broker may ask");
   for (const { path, message } of broker.warnings) log.warn(`catalog: ${path} ${message}`);
 
   const reloading = reloader({ started, load: () => loadSettings(started.file ?? file, outside), apply, log });
@@ -58,6 +60,11 @@ export async function run(file: string | undefined): Promise<void> {
 async function startBroker(started: Loaded, parts: Parts) {
   const { broker, serveOptions, apply } = await assemble(started, parts);
   return { broker, apply, served: await serve(broker, serveOptions) };
+}
+
+/** Whoever reads what is printed may go away: that is no reason to stop. */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 }
 
 /** Hears a signal from now on, and tells it, also one that came before anyone listened: unheard it would end the process. */

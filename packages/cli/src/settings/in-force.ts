@@ -58,15 +58,9 @@ function isSimple(shape: Shape): boolean {
 
 function shown(shape: Shape, value: unknown): JsonValue {
   if (value instanceof Secret) return value.toString();
-  switch (shape.kind) {
-    case "duration":
-      return value === null ? "forever" : formatDuration(value as number);
-    case "image":
-    case "contents":
-      return (value as Picture | Contents).path;
-    default:
-      return value as JsonValue;
-  }
+  if (shape.kind === "duration") return value === null ? "forever" : formatDuration(value as number);
+  if (shape.kind === "image" || shape.kind === "contents") return (value as Picture | Contents).path;
+  return value as JsonValue;
 }
 
 function exactly(value: unknown): string {

@@ -58,7 +58,13 @@ function shapeSchema(shape: Shape, checkRequired = true): Json {
     case "image":
       return { type: "string", minLength: 1 };
     case "secret":
-      return { anyOf: [{ type: ["string", "number"], minLength: 1 }, onlyProperty("file"), onlyProperty("env")] };
+      return {
+        anyOf: [
+          { type: ["string", "number"], minLength: 1, ...(shape.pattern && { pattern: shape.pattern }) },
+          onlyProperty("file"),
+          onlyProperty("env"),
+        ],
+      };
     case "json":
       return { type: "object" };
     case "list":

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
 /** All that reading settings takes from the world around it. */
 export interface Outside {
@@ -28,6 +28,7 @@ export function recording(outside: Outside): Recording {
   const seen = new Map<string, string>();
   const { environment, folder } = outside;
   const readFile = (path: string, mostBytes: number) => {
+    // Before it is used: what changes in between is then told as a change, not missed.
     seen.set(path, digestOf(outside, path));
     return outside.readFile(path, mostBytes);
   };
@@ -45,7 +46,8 @@ export function digestOf(outside: Outside, path: string): string {
 
 /** Reads a regular file; a device or a pipe could go on for ever. */
 function readBounded(path: string, mostBytes: number): Buffer {
-  const file = openSync(path, "r");
+  // A pipe that nobody writes to would be waited for even when it is only opened.
+  const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const stats = fstatSync(file);
     if (!stats.isFile()) throw new Error("is not a file");
