@@ -3,7 +3,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** `npm run docs`: writes the pages and files that are made from the code. Tests compare them with what the code says. */
+/**
+ * `npm run docs`: writes the pages and files about settings, which are made from the code. Tests compare them with what the code says.
+ */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 /** Each with the arguments of `osbert` that print it. */
@@ -12,7 +14,7 @@ const pages: readonly (readonly [path: string, ...args: string[]])[] = [
   ["packages/cli/osbert.schema.json", "config", "--schema"],
 ];
 
-const program = ["--conditions=@osbert/source", "--import", "tsx", join(root, "packages/cli/test/osbert.ts")];
+const program = ["--conditions=@osbert/source", "--import", "tsx", join(root, "packages/cli/test/run-main.ts")];
 for (const [path, ...args] of pages) {
   const file = join(root, path);
   mkdirSync(dirname(file), { recursive: true });

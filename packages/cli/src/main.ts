@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { registerClientCommands } from "./client/register-client-commands.js";
 import { endQuietlyWhenNobodyReads } from "./client/surroundings.js";
-import { addConfigCommand } from "./config/config-command.js";
-import { addMigrateCommand } from "./serve/migrate-command.js";
-import { addServeCommand } from "./serve/serve-command.js";
+import { registerConfig } from "./config/config-command.js";
+import { registerMigrate } from "./serve/migrate-command.js";
+import { registerServe } from "./serve/serve-command.js";
 import { usageErrorsHaveTheirStatus } from "./usage-status.js";
 
 /** The program `osbert` with all its commands, not yet run. */
@@ -13,9 +13,9 @@ export function osbertProgram(): Command {
     .description("The Open Service Broker stack for TypeScript")
     .version(version(), "-V, --version");
   usageErrorsHaveTheirStatus(program);
-  addServeCommand(program);
-  addConfigCommand(program);
-  addMigrateCommand(program);
+  registerServe(program);
+  registerConfig(program);
+  registerMigrate(program);
   registerClientCommands(program);
   return program;
 }

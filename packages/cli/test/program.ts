@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, onTestFailed } from "vitest";
 
-const program = fileURLToPath(new URL("osbert.ts", import.meta.url));
+const program = fileURLToPath(new URL("run-main.ts", import.meta.url));
 /** Resolved here: the program is started in other folders. */
 const loader = import.meta.resolve("tsx");
 

@@ -153,6 +153,40 @@ describe("reloading", () => {
     expect(await broker.ended).toBe(0);
   });
 
+  test("a plan that has instances is neither dropped nor given another id, unless that is confirmed", async () => {
+    const plan = (text: string, more = "") =>
+      settings(
+        `reload: { watch: false }\ncatalog: { ${more} services: { database: { plans: { small: { ${text} } } } } }\n`,
+      );
+    const cwd = folderWith({ "osbert.yaml": plan("free: true") });
+    const broker = start(["serve"], { cwd });
+    const url = await answersAt(broker);
+    await ask(url, "PUT", "/v2/service_instances/one", { body: provision });
+    const plans = async () => {
+      const { body } = await ask(url, "GET", "/v2/catalog");
+      const [first] = body.services as readonly { readonly plans: readonly { readonly id: string }[] }[];
+      return first?.plans.map(({ id }) => id);
+    };
+    const reload = async (yaml: string, says: RegExp) => {
+      writeFileSync(join(cwd, "osbert.yaml"), yaml);
+      broker.signal("SIGHUP");
+      await broker.says(says);
+    };
+    await reload(
+      plan("offered: false"),
+      /not reloaded [\s\S]*plan small of database \(small-id\) is gone\nWith catalog.retire/,
+    );
+    expect(await plans()).toEqual(["small-id", "large-id"]);
+    await reload(plan("id: other"), /not reloaded [\s\S]*plan small of database \(small-id\) has another id, other/);
+    expect(await plans()).toEqual(["small-id", "large-id"]);
+    await reload(plan("offered: false", "retirePlansInUse: true,"), /info {2}reloaded/);
+    expect(await plans()).toEqual(["large-id"]);
+    const gone = await ask(url, "DELETE", "/v2/service_instances/one?service_id=database-id&plan_id=small-id");
+    expect(gone.status).toBe(200);
+    broker.signal("SIGTERM");
+    expect(await broker.ended).toBe(0);
+  });
+
   test("a change of the file reloads it, whether it is written or replaced", async () => {
     const cwd = folderWith({ "osbert.yaml": described("one") });
     const broker = start(["serve"], { cwd });
@@ -269,6 +303,13 @@ describe("what cannot start says so in a sentence", () => {
   ])("a module without services: %s %s", async (name, text, words) => {
     const path = join(folderWith(text === "" ? {} : { [name]: text }), name);
     await expect(loadModule(path, { data: "/" })).rejects.toThrow(words);
+  });
+
+  test("a schedule that is none, which the broker finds", async () => {
+    const cwd = folderWith({ "osbert.yaml": settings('cleanup: { bindings: { failed: "0 0 99 * * *" } }\n') });
+    const { status, stderr } = await run(["serve"], { cwd });
+    expect(stderr).toMatch(/^osbert.yaml:4:32 cleanup.bindings.failed: must be a cron pattern of six fields[^\n]*\n$/);
+    expect(status).toBe(2);
   });
 
   test("settings that must be changed, with status 2 and no stack", async () => {

@@ -191,6 +191,11 @@ describe("faults", () => {
       'cleanup: { instances: { all: "0 3 * * *" } }',
       /cleanup.instances.all: must be six fields/,
     ],
+    [
+      "a time zone that is none",
+      "cleanup: { timezone: Mars }",
+      /^osbert.yaml:2:22 cleanup.timezone: is not a time zone/,
+    ],
   ])("%s", (_what, yaml, line) => {
     const [first, ...others] = faults(`${module}${yaml}\n`);
     expect(first).toMatch(line);

@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import { withExamples } from "../examples-of.js";
+import { operatorGroup } from "../operator-group.js";
 import { inForce } from "../settings/in-force.js";
 import { inline } from "../settings/inline.js";
 import { settingsSchema } from "../settings/json-schema.js";
@@ -14,29 +16,28 @@ interface Options {
   readonly reference?: true;
 }
 
-/** Adds `osbert config`. */
-export function addConfigCommand(program: Command): void {
-  program
+/** `osbert config`: tells what is in force. */
+export function registerConfig(program: Command): void {
+  const command = program
     .command("config")
-    .description("check the settings and print what is in force, and where it comes from")
+    .helpGroup(operatorGroup)
+    .summary("check the settings and tell what is in force")
+    .description(
+      "Checks the settings and prints what is in force, and where each value comes from, with secrets masked. Ends with 2 if something must be written differently.",
+    )
     .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
     .option("--json", "print it as JSON")
     .option("--schema", "print the JSON Schema of the settings, for editors")
     .option("--reference", "print the reference page of all settings, as Markdown")
-    .addHelpText(
-      "after",
-      `
-Examples:
-  $ osbert config                                  # secrets are masked
-  $ osbert config production.yaml --json
-  $ osbert config --schema > osbert.schema.json
-
-With this as its first line, an editor completes and checks the file:
-  # yaml-language-server: $schema=osbert.schema.json
-
-Status: 0 if the settings hold, 2 if something must be written differently.`,
-    )
     .action((file: string | undefined, options: Options) => telling(async () => print(file, options)));
+  withExamples(command, [
+    { does: `what ${usualFile} and the environment say`, command: "osbert config" },
+    { does: "the same of another file, for a program", command: "osbert config production.yaml --json" },
+    {
+      does: "for editors, which find it with a first line of: # yaml-language-server: $schema=osbert.schema.json",
+      command: "osbert config --schema > osbert.schema.json",
+    },
+  ]);
 }
 
 function print(file: string | undefined, options: Options): void {

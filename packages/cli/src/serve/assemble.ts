@@ -1,10 +1,20 @@
-import { type Broker, type BrokerOptions, CatalogError, createBroker, type Service } from "@osbert/broker";
+import {
+  type Broker,
+  type BrokerOptions,
+  CatalogError,
+  type Cleanup,
+  type CleanupRule,
+  createBroker,
+  PlansInUseError,
+  type Service,
+} from "@osbert/broker";
 import type { ServeOptions } from "@osbert/broker/http";
 import type { Store } from "@osbert/journal";
 import type { Logger } from "pino";
 import { SettingsError } from "../settings/fault.js";
 import type { Loaded } from "../settings/load.js";
 import type { Settings } from "../settings/table.js";
+import { Told } from "../told.js";
 import { catalogFaults } from "./catalog-faults.js";
 import { overlay } from "./overlay.js";
 
@@ -35,13 +45,21 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
     serveOptions: { ...serveOptions(loaded.settings), ...reporting(log) },
     async apply(next) {
       // The catalog first: it alone can be refused, and then nothing has happened.
-      await offering(next, services, (offered) => broker.offer(offered));
+      await offering(next, services, (offered) =>
+        broker.offer(offered, { retirePlansInUse: next.settings.catalog.retirePlansInUse }),
+      );
       log.level = next.settings.log.level;
     },
   };
 }
 
-function brokerOptions({ api, async, limits, retention }: Settings): Omit<BrokerOptions, "services" | "store"> {
+function brokerOptions({
+  api,
+  async,
+  limits,
+  retention,
+  cleanup,
+}: Settings): Omit<BrokerOptions, "services" | "store"> {
   const rule = (mode: typeof async.provision) => ({ mode, answerWithinMs: async.answerWithin });
   return {
     async: {
@@ -56,6 +74,7 @@ function brokerOptions({ api, async, limits, retention }: Settings): Omit<Broker
     cascade: api.cascade,
     forceDeleteUnknown: api.forceDeleteUnknown,
     ...(api.retryAfter !== undefined && { retryAfterSeconds: api.retryAfter }),
+    cleanup: cleanupOf(cleanup),
     journal: {
       concurrency: limits.concurrency,
       ...(limits.perService !== undefined && { laneConcurrency: limits.perService }),
@@ -67,9 +86,20 @@ function brokerOptions({ api, async, limits, retention }: Settings): Omit<Broker
         failedMs: retention.failed,
         cancelledMs: retention.cancelled,
         notesMs: retention.notes,
+        goneMs: retention.deleted,
       },
     },
   };
+}
+
+/** A rule without any schedule would keep everything for ever: it is left out, and the ages of `retention` count. */
+function cleanupOf({ instances, bindings, timezone }: Settings["cleanup"]): Cleanup {
+  const rule = ({ all, succeeded, failed, age }: typeof instances): CleanupRule | undefined => {
+    const schedules = Object.entries({ all, succeeded, failed }).filter(([, schedule]) => schedule !== undefined);
+    return schedules.length === 0 ? undefined : { ...Object.fromEntries(schedules), olderThanMs: age };
+  };
+  const [ofInstances, ofBindings] = [rule(instances), rule(bindings)];
+  return { timezone, ...(ofInstances && { instances: ofInstances }), ...(ofBindings && { bindings: ofBindings }) };
 }
 
 function serveOptions({ listen, authentication, credentials, platforms }: Settings): ServeOptions {
@@ -108,7 +138,20 @@ async function offering<T>(
   try {
     return await offer(overlaid.services);
   } catch (error) {
-    if (!(error instanceof CatalogError)) throw error;
-    throw new SettingsError(catalogFaults(error, overlaid.services, places, settings.module));
+    if (error instanceof CatalogError) {
+      throw new SettingsError(catalogFaults(error, overlaid.services, places, settings.module));
+    }
+    if (error instanceof PlansInUseError) {
+      throw new Told(`${error.message}\nWith catalog.retirePlansInUse: true they are taken out nonetheless`);
+    }
+    throw scheduleFault(error, places) ?? error;
   }
+}
+
+/** Whether a schedule is one, only the broker can tell. Its message begins with the key. */
+function scheduleFault(error: unknown, places: Loaded["places"]): SettingsError | undefined {
+  const match = error instanceof Error ? /^(cleanup\.\w+\.\w+) (.*)$/s.exec(error.message) : null;
+  const [, key = "", message = ""] = match ?? [];
+  const place = places.get(key);
+  return place === undefined ? undefined : new SettingsError([{ place, key, message }]);
 }

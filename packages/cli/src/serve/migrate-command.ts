@@ -1,24 +1,25 @@
 import type { Command } from "commander";
+import { withExamples } from "../examples-of.js";
+import { operatorGroup } from "../operator-group.js";
 import { loadSettings, usualFile } from "../settings/load.js";
 import { realOutside } from "../settings/outside.js";
 import { telling } from "../told.js";
 import { chooseStore, storeTrouble } from "./open-store.js";
 
-/** Adds `osbert migrate`. */
-export function addMigrateCommand(program: Command): void {
-  program
+/** `osbert migrate`: brings the store up to date. */
+export function registerMigrate(program: Command): void {
+  const command = program
     .command("migrate")
-    .description("bring the tables of the store up to date")
-    .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
-    .addHelpText(
-      "after",
-      `
-Example:
-  $ osbert migrate /etc/osbert/production.yaml
-
-Needed only with \`database.migrate: false\`; otherwise \`osbert serve\` does it at start. It can be repeated.`,
+    .helpGroup(operatorGroup)
+    .summary("bring the tables of the store up to date")
+    .description(
+      "Brings the tables of the store up to date. Needed only with `database.migrate: false`; otherwise `osbert serve` does it at start. It can be repeated.",
     )
+    .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
     .action((file: string | undefined) => telling(() => migrate(file)));
+  withExamples(command, [
+    { does: "the store that these settings name", command: "osbert migrate /etc/osbert/production.yaml" },
+  ]);
 }
 
 async function migrate(file: string | undefined): Promise<void> {

@@ -64,7 +64,11 @@ async function startBroker(started: Loaded, parts: Parts) {
 
 /** Whoever reads what is printed may go away: that is no reason to stop. */
 function outliveReaders(): void {
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
+  for (const stream of [process.stdout, process.stderr]) {
+    // Other commands end when nobody reads what they print.
+    stream.removeAllListeners("error");
+    stream.on("error", () => undefined);
+  }
 }
 
 /** Hears a signal from now on, and tells it, also one that came before anyone listened: unheard it would end the process. */

@@ -1,28 +1,28 @@
 import type { Command } from "commander";
+import { withExamples } from "../examples-of.js";
+import { operatorGroup } from "../operator-group.js";
 import { usualFile } from "../settings/load.js";
 import { telling } from "../told.js";
 import { run } from "./run.js";
 
-/** Adds `osbert serve`. */
-export function addServeCommand(program: Command): void {
-  program
+/** `osbert serve`: runs a broker. */
+export function registerServe(program: Command): void {
+  const command = program
     .command("serve")
-    .description("run a broker")
-    .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
-    .addHelpText(
-      "after",
-      `
-Examples:
-  $ osbert serve                                   # with the settings in ./${usualFile}
-  $ osbert serve /etc/osbert/production.yaml
-  $ OSBERT_MODULE=services.ts PORT=9000 osbert serve
-
-SIGHUP, or a change of the file, reloads the catalog. SIGTERM and Ctrl-C stop it cleanly.
-\`osbert config\` shows what is in force.`,
+    .helpGroup(operatorGroup)
+    .summary("run a broker")
+    .description(
+      "Runs a broker by its settings until SIGTERM or Ctrl-C; a second signal stops it at once. SIGHUP, or a change of a file, reloads the catalog.",
     )
+    .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
     .action(async (file: string | undefined) => {
       await telling(() => run(file));
       // A module may have timers and connections of its own; they must not keep a broker from ending that has stopped.
       process.exit();
     });
+  withExamples(command, [
+    { does: `with the settings in ./${usualFile}`, command: "osbert serve" },
+    { does: "with those of another file", command: "osbert serve /etc/osbert/production.yaml" },
+    { does: "without a file", command: "OSBERT_MODULE=services.ts PORT=9000 osbert serve" },
+  ]);
 }

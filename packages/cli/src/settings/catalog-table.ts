@@ -14,14 +14,16 @@ const json = (meaning: string) => ({ shape: { kind: "json" }, meaning, reloads: 
 const id = (what: string) =>
   ({
     shape: { kind: "text", pattern: "^.{1,255}$", mustBe: "1 to 255 characters" },
-    meaning: `Its id, for brokers that run the same module side by side. It cannot be changed while the ${what} has instances.`,
+    meaning: `Its id, for brokers that run the same module side by side. It is not changed while the ${what} has instances.`,
     reloads: true,
   }) as const;
 
 const planFields = {
   id: id("plan"),
   description: text("What platforms show of it."),
-  offered: flag("`false` takes it out of the catalog. A reload refuses that while it has instances."),
+  offered: flag(
+    "`false` takes it out of the catalog. A reload refuses that while it has instances (see `catalog.retirePlansInUse`).",
+  ),
   free: flag("Costs nothing."),
   bindable: flag("Can be bound."),
   planUpdateable: flag("Instances can change to another plan."),
@@ -148,6 +150,13 @@ const serviceFields = {
 
 /** What an operator may say of services and plans, over what their code says. */
 export const catalogFields = {
+  retirePlansInUse: {
+    shape: { kind: "flag" },
+    meaning:
+      "A reload may take plans out of the catalog that have instances, or give them other ids. Those instances stay operable; nobody can have new ones. Without it such a reload is refused.",
+    default: false,
+    reloads: true,
+  },
   services: {
     shape: { kind: "map", name: "service", of: { kind: "group", fields: serviceFields } },
     meaning: "Services of the module, by name.",

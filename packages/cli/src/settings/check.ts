@@ -65,8 +65,19 @@ export function checkTogether(settings: Settings, places: ReadonlyMap<string, Pl
   if (tls.clients !== undefined && tls.clientAuthority === undefined) {
     fault("tls.clients", "needs tls.clientAuthority: someone must vouch for their certificates");
   }
+  if (!isTimezone(settings.cleanup.timezone)) {
+    fault("cleanup.timezone", "is not a time zone; write e.g. timezone: Europe/Berlin");
+  }
   if (limits.perService !== undefined && limits.perService > limits.concurrency) {
     fault("limits.perService", `must not be more than limits.concurrency, which is ${limits.concurrency}`);
   }
   return faults;
+}
+
+function isTimezone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone !== "";
+  } catch {
+    return false;
+  }
 }

@@ -205,14 +205,32 @@ export const table = {
         failed: retained("operations that failed", "90d"),
         cancelled: retained("operations that were cancelled", "30d"),
         notes: retained("entries that belong to no operation", "90d"),
+        deleted: {
+          shape: { kind: "duration" },
+          meaning:
+            "After all that, how long an instance that was deleted is told from one that never was: 410 in place of 404.",
+          default: "365d",
+        },
       },
     },
     meaning: "How long the journal is kept after the end of an operation.",
   },
   cleanup: {
-    shape: { kind: "group", fields: { instances: cleanup("instances"), bindings: cleanup("bindings") } },
+    shape: {
+      kind: "group",
+      fields: {
+        instances: cleanup("instances"),
+        bindings: cleanup("bindings"),
+        timezone: {
+          shape: { kind: "text", longest: 100 },
+          meaning: "Of the schedules.",
+          default: "UTC",
+          example: "Europe/Berlin",
+        },
+      },
+    },
     meaning:
-      "Removes finished operations at fixed times, on one replica, besides what `retention` does. Never touches one that runs.",
+      "Forgets finished operations at fixed times, instead of after the ages of `retention`. Never touches one that runs.",
   },
   log: {
     shape: {
@@ -324,8 +342,8 @@ function cleanup(what: string) {
         pattern: "^[^ ]+( [^ ]+){5}$",
         mustBe: "six fields of a schedule: second, minute, hour, day, month, weekday",
       },
-      meaning: `When ${which} operations of ${what} are removed: a schedule of six fields.`,
-      otherwise: "never",
+      meaning: `When ${which} operations of ${what} are forgotten: a schedule of six fields, seconds first.`,
+      otherwise: "never, if another of these is set; else by age",
       example: "0 0 3 * * *",
     }) as const;
   return {
@@ -334,11 +352,11 @@ function cleanup(what: string) {
       fields: {
         all: schedule("all finished"),
         succeeded: schedule("succeeded"),
-        failed: schedule("failed"),
+        failed: schedule("failed and cancelled"),
         age: {
           shape: { kind: "duration" },
           meaning: "Only what ended so long ago.",
-          default: "3d",
+          default: "7d",
         },
       },
     },
