@@ -12,11 +12,11 @@ function loaded(yaml: string) {
 test("what a reload applies is told apart from what needs a restart", () => {
   const before = loaded("log: { level: info }\nlisten: { port: 1 }\ncredentials: [{ username: a, password: one }]\n");
   const after = loaded(
-    "log: { level: warn, format: json }\nlisten: { port: 1 }\ncredentials: [{ username: a, password: two }]\ncatalog: { services: { s: { tags: [a] } } }\n",
+    "log: { level: warn, format: json }\nlisten: { port: 2 }\ncredentials: [{ username: a, password: two }]\ncatalog: { services: { s: { tags: [a] } } }\n",
   );
   expect(changesBetween(before, after)).toEqual({
-    live: ["log.level", "catalog.services.s.tags"],
-    needRestart: ["credentials[0].password", "log.format"],
+    live: ["credentials[0].password", "log.level", "catalog.services.s.tags"],
+    needRestart: ["listen.port", "log.format"],
   });
   expect(changesBetween(after, after)).toEqual({ live: [], needRestart: [] });
 });

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -63,6 +63,15 @@ describe("serving", () => {
     expect(broker.stdout()).toContain(`sqlite:${join(cwd, "kept", "broker.db")}`);
     broker.signal("SIGTERM");
     expect(await broker.ended).toBe(0);
+
+    const file = join(cwd, "kept", "credential.json");
+    expect(readFileSync(file, "utf8")).not.toContain(credential.slice("osbert:".length));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const again = start(["serve"], { cwd, env });
+    expect((await ask(await answersAt(again), "GET", "/v2/catalog", { credential })).status).toBe(200);
+    expect(again.stdout()).toContain("the password of the first start");
+    again.signal("SIGTERM");
+    expect(await again.ended).toBe(0);
   });
 
   test("platforms and their credentials are kept apart", async () => {

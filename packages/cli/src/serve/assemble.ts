@@ -8,7 +8,7 @@ import {
   PlansInUseError,
   type Service,
 } from "@osbert/broker";
-import type { ServeOptions } from "@osbert/broker/http";
+import type { Served, ServeOptions } from "@osbert/broker/http";
 import type { Store } from "@osbert/journal";
 import type { Logger } from "pino";
 import { SettingsError } from "../settings/fault.js";
@@ -16,13 +16,18 @@ import type { Loaded } from "../settings/load.js";
 import type { Settings } from "../settings/table.js";
 import { Told } from "../told.js";
 import { catalogFaults } from "./catalog-faults.js";
+import { type MadeCredential, madeCredential } from "./made-credential.js";
 import { overlay } from "./overlay.js";
+import { checkTls, secureContextOf } from "./tls.js";
+import { credentialsOf, exchangeableAuthentication } from "./who-may-ask.js";
 
 export interface Assembled {
   readonly broker: Broker;
   readonly serveOptions: ServeOptions;
-  /** Applies what can be changed while it runs. Throws, and has changed nothing, if what is offered cannot be. */
-  readonly apply: (loaded: Loaded) => Promise<void>;
+  /** Made because the settings name none. */
+  readonly made: MadeCredential | null;
+  /** Applies what can be changed while it runs. Throws, and has changed nothing, if it is refused. */
+  readonly apply: (loaded: Loaded, served: Served) => Promise<void>;
 }
 
 export interface Parts {
@@ -37,17 +42,32 @@ export interface Parts {
  * reload can change is in `apply`, and marked with `reloads` in the table.
  */
 export async function assemble(loaded: Loaded, { services, store, log }: Parts): Promise<Assembled> {
+  const { settings } = loaded;
+  checkTls(loaded);
+  const credentials = credentialsOf(loaded);
   const broker = await offering(loaded, services, (offered) =>
-    createBroker({ ...brokerOptions(loaded.settings), services: offered, store }),
+    createBroker({ ...brokerOptions(settings), services: offered, store }),
   );
+  const isOpen = settings.authentication === "none";
+  const made = isOpen || credentials.length > 0 ? null : await madeCredential(settings.data);
+  const who = exchangeableAuthentication(made === null ? credentials : [made.credential], log);
   return {
     broker,
-    serveOptions: { ...serveOptions(loaded.settings), ...reporting(log) },
-    async apply(next) {
-      // The catalog first: it alone can be refused, and then nothing has happened.
+    made,
+    serveOptions: { ...serveOptions(settings), credentials: isOpen ? "none" : who.authenticate, ...reporting(log) },
+    async apply(next, served) {
+      // All that can be refused comes first, the catalog last of it; what follows cannot fail.
+      checkTls(next);
+      const others = credentialsOf(next);
+      if (!isOpen && made === null && others.length === 0) {
+        throw new Told("nobody could ask any more: no credentials are left; only a restart makes one");
+      }
+      const secure = secureContextOf(next.settings, served);
       await offering(next, services, (offered) =>
         broker.offer(offered, { retirePlansInUse: next.settings.catalog.retirePlansInUse }),
       );
+      secure();
+      who.exchange(others.length === 0 && made !== null ? [made.credential] : others);
       log.level = next.settings.log.level;
     },
   };
@@ -102,16 +122,20 @@ function cleanupOf({ instances, bindings, timezone }: Settings["cleanup"]): Clea
   return { timezone, ...(ofInstances && { instances: ofInstances }), ...(ofBindings && { bindings: ofBindings }) };
 }
 
-function serveOptions({ listen, authentication, credentials, platforms }: Settings): ServeOptions {
-  const basic = credentials?.flatMap(({ username, password, platform }) =>
-    password === undefined
-      ? []
-      : [{ username, password: password.reveal(), ...(platform !== undefined && { platform }) }],
-  );
+function serveOptions({ listen, tls, platforms }: Settings): ServeOptions {
+  const { certificate, key, clientAuthority, clientCertificates } = tls;
   return {
     host: listen.host,
     port: listen.port,
-    ...(authentication === "none" ? { credentials: "none" as const } : basic && { credentials: basic }),
+    ...(listen.trustedProxies !== undefined && { trustProxy: [...listen.trustedProxies] }),
+    ...(certificate !== undefined &&
+      key !== undefined && {
+        tls: {
+          cert: certificate.text,
+          key: key.reveal(),
+          ...(clientAuthority !== undefined && { ca: clientAuthority.text, clientCertificates }),
+        },
+      }),
     ...(platforms !== undefined && { platforms }),
   };
 }

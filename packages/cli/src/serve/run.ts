@@ -1,5 +1,5 @@
 import { mkdir } from "node:fs/promises";
-import { type Served, serve } from "@osbert/broker/http";
+import { serve } from "@osbert/broker/http";
 import { type Loaded, loadSettings } from "../settings/load.js";
 import { realOutside } from "../settings/outside.js";
 import type { Settings } from "../settings/table.js";
@@ -7,6 +7,7 @@ import { Told } from "../told.js";
 import { assemble, type Parts } from "./assemble.js";
 import { loadModule } from "./load-module.js";
 import { createLog } from "./log.js";
+import type { MadeCredential } from "./made-credential.js";
 import { chooseStore, storeTrouble } from "./open-store.js";
 import { reloader } from "./reload.js";
 import { watchFiles } from "./watch.js";
@@ -22,7 +23,7 @@ export async function run(file: string | undefined): Promise<void> {
   await makeData(settings.data);
   const services = await loadModule(settings.module, { data: settings.data });
   const { store, address, release } = await chooseStore(settings, { migrate: settings.database.migrate });
-  const { broker, served, apply } = await startBroker(started, { services, store, log }).catch(
+  const { broker, served, made, apply } = await startBroker(started, { services, store, log }).catch(
     async (error: unknown) => {
       await release();
       throw portTrouble(error, settings) ?? storeTrouble(error, address);
@@ -31,7 +32,12 @@ export async function run(file: string | undefined): Promise<void> {
   if (settings.authentication === "none") log.warn("authentication is none: anyone who reaches this broker may ask");
   for (const { path, message } of broker.warnings) log.warn(`catalog: ${path} ${message}`);
 
-  const reloading = reloader({ started, load: () => loadSettings(started.file ?? file, outside), apply, log });
+  const reloading = reloader({
+    started,
+    load: () => loadSettings(started.file ?? file, outside),
+    apply: (next) => apply(next, served),
+    log,
+  });
   const reload = async (cause: string) => {
     await reloading.request(cause);
     // Which files are named may have changed, too.
@@ -47,7 +53,7 @@ export async function run(file: string | undefined): Promise<void> {
 
   // Whoever waits for this line may send signals at once: it comes after all of the above.
   const stopped = untilStopped();
-  announce(served, address, broker.catalog.services.size);
+  announce(served.url, made, address, broker.catalog.services.size);
   const signal = await stopped;
   process.stdout.write(`${signal}: stopping; once more stops at once\n`);
   hangUps.listen(() => undefined);
@@ -58,8 +64,8 @@ export async function run(file: string | undefined): Promise<void> {
 }
 
 async function startBroker(started: Loaded, parts: Parts) {
-  const { broker, serveOptions, apply } = await assemble(started, parts);
-  return { broker, apply, served: await serve(broker, serveOptions) };
+  const { broker, serveOptions, made, apply } = await assemble(started, parts);
+  return { broker, made, apply, served: await serve(broker, serveOptions) };
 }
 
 /** Whoever reads what is printed may go away: that is no reason to stop. */
@@ -93,13 +99,17 @@ async function makeData(folder: string): Promise<void> {
   });
 }
 
-function announce({ url, credential }: Served, address: string, services: number): void {
+function announce(url: string, made: MadeCredential | null, address: string, services: number): void {
   const count = `${services} service${services === 1 ? "" : "s"}`;
-  const made =
-    credential === null
-      ? ""
-      : `No credentials are set, so this one was made; it is shown only now: ${credential.username}:${credential.password}\n`;
-  process.stdout.write(`${made}osbert answers at ${url} with ${count}; its journal is in ${address}\n`);
+  process.stdout.write(`${madeLine(made)}osbert answers at ${url} with ${count}; its journal is in ${address}\n`);
+}
+
+function madeLine(made: MadeCredential | null): string {
+  if (made === null) return "";
+  const { password, file, credential } = made;
+  return password === null
+    ? `No credentials are set: ${credential.username} and the password of the first start are valid; remove ${file} for another one\n`
+    : `No credentials are set, so this one was made; it is shown only now: ${credential.username}:${password}\n`;
 }
 
 /** The first signal to stop. A second one ends the process at once; the journal is made for that. */

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import type { Fault } from "./fault.js";
 import type { Secret } from "./secret.js";
 import { didYouMean } from "./suggest.js";
@@ -65,6 +66,11 @@ export function checkTogether(settings: Settings, places: ReadonlyMap<string, Pl
   if (tls.clients !== undefined && tls.clientAuthority === undefined) {
     fault("tls.clients", "needs tls.clientAuthority: someone must vouch for their certificates");
   }
+  settings.listen.trustedProxies?.forEach((network, index) => {
+    if (!isNetwork(network)) {
+      fault(`listen.trustedProxies[${index}]`, "is not an address or network; write e.g. 10.0.0.0/8");
+    }
+  });
   if (!isTimezone(settings.cleanup.timezone)) {
     fault("cleanup.timezone", "is not a time zone; write e.g. timezone: Europe/Berlin");
   }
@@ -72,6 +78,12 @@ export function checkTogether(settings: Settings, places: ReadonlyMap<string, Pl
     fault("limits.perService", `must not be more than limits.concurrency, which is ${limits.concurrency}`);
   }
   return faults;
+}
+
+function isNetwork(text: string): boolean {
+  const [address = "", bits] = text.split("/");
+  const version = isIP(address);
+  return version !== 0 && (bits === undefined || (Number(bits) > 0 && Number(bits) <= (version === 4 ? 32 : 128)));
 }
 
 function isTimezone(name: string): boolean {

@@ -41,7 +41,14 @@ function linesOf(key: string, field: Field, overridable: boolean): readonly Line
   const { shape } = field;
   if (shape.kind === "group") return below(key, shape.fields, overridable);
   const own = { key, field, overridable };
-  if (shape.kind === "list" && shape.of.kind === "group") return [own, ...below(`${key}[]`, shape.of.fields, false)];
+  if (shape.kind === "list" && shape.of.kind === "group") {
+    const inner = below(`${key}[]`, shape.of.fields, false);
+    // A list is exchanged as a whole.
+    return [
+      own,
+      ...inner.map((line) => (field.reloads ? { ...line, field: { ...line.field, reloads: true } } : line)),
+    ] as Line[];
+  }
   if (shape.kind === "map" && shape.of.kind === "group") {
     return below(`${key}.<${shape.name}>`, shape.of.fields, false);
   }

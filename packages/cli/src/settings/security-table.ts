@@ -58,7 +58,8 @@ export const securityFields = {
     shape: { kind: "list", of: credentialShape, fromText: credentialsFromText },
     meaning:
       "User names and passwords of platforms (HTTP basic). Several are valid at a time, so that they can be changed without a gap. In the environment: `name:password`, one a line.",
-    otherwise: "one is made and printed at start",
+    otherwise: "one is made at the first start and printed; its hash is kept in the folder `data`",
+    reloads: true,
     example: [{ username: "platform", password: { env: "PLATFORM_PASSWORD" } }],
   },
   tokens: {
@@ -102,6 +103,7 @@ export const securityFields = {
     },
     meaning: "Issuers of bearer tokens (JWT) that are accepted.",
     otherwise: "none",
+    reloads: true,
   },
   tls: {
     shape: {
@@ -112,17 +114,20 @@ export const securityFields = {
           meaning: "The file with the certificate and its chain, as PEM.",
           otherwise: "the broker answers over plain HTTP",
           example: "/etc/osbert/tls.crt",
+          reloads: true,
         },
         key: {
           shape: { kind: "secret" },
           meaning: "The key of the certificate, as PEM.",
           example: { file: "/etc/osbert/tls.key" },
+          reloads: true,
         },
         clientAuthority: {
           shape: { kind: "contents" },
           meaning: "The file with the certificates, as PEM, of those who may vouch for clients.",
           otherwise: "clients are not asked for a certificate",
           example: "/etc/osbert/clients.crt",
+          reloads: true,
         },
         clientCertificates: {
           shape: { kind: "choice", of: ["request", "require"] },
@@ -158,6 +163,7 @@ export const securityFields = {
           },
           meaning: "Clients that are known by their certificate.",
           otherwise: "none",
+          reloads: true,
         },
       },
     },

@@ -71,6 +71,20 @@ export const table = {
           default: 8080,
           environment: ["PORT"],
         },
+        trustedProxies: {
+          shape: {
+            kind: "list",
+            of: { kind: "text", pattern: "^[0-9A-Fa-f.:]+(/[0-9]{1,3})?$", mustBe: "an address or network" },
+            fromText: {
+              mustBe: "addresses or networks with commas between them",
+              parse: (text) => text.split(",").map((item) => item.trim()),
+            },
+          },
+          meaning:
+            "Proxies in front of the broker whose `X-Forwarded-For` is believed. Wrong passwords are counted by address: without this, all that come over a proxy count as one.",
+          otherwise: "none",
+          example: ["10.0.0.0/8"],
+        },
       },
     },
     meaning: "Where the broker answers.",

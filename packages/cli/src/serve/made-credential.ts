@@ -1,0 +1,54 @@
+import { randomBytes } from "node:crypto";
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type HashedCredential, hashPassword, parsePasswordHash } from "@osbert/broker/http";
+import { Told } from "../told.js";
+
+/** A credential that the program made by itself, because none was set. */
+export interface MadeCredential {
+  readonly credential: HashedCredential;
+  /** Where its hash is kept. */
+  readonly file: string;
+  /** To be shown once; `null`: it was made, and shown, at an earlier start. */
+  readonly password: string | null;
+}
+
+const largestFile = 4_096;
+
+/**
+ * The credential that was made at the first start in this folder, or else one that is made now. Only a hash of its password is kept.
+ * It is kept before it can be shown: a kill in between leaves a password that nobody knows, and removing the file makes another. The
+ * other way round, one that was shown would not work.
+ */
+export async function madeCredential(data: string): Promise<MadeCredential> {
+  const file = join(data, "credential.json");
+  const kept = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw new Told(`${file} cannot be read (${error.code}); mend that, or set credentials`);
+  });
+  if (kept !== undefined) return { credential: parse(kept, file), file, password: null };
+  const password = randomBytes(18).toString("base64url");
+  const credential = { username: "osbert", passwordHash: await hashPassword(password) };
+  const unfinished = `${file}.${process.pid}`;
+  try {
+    await writeFile(unfinished, `${JSON.stringify(credential)}\n`, { mode: 0o600 });
+    await rename(unfinished, file);
+  } catch (error) {
+    throw new Told(
+      `${file} cannot be written (${(error as NodeJS.ErrnoException).code}); mend that, or set credentials`,
+    );
+  }
+  return { credential, file, password };
+}
+
+function parse(text: string, file: string): HashedCredential {
+  try {
+    if (text.length > largestFile) throw new Error("too large");
+    const { username, passwordHash } = JSON.parse(text) as Partial<HashedCredential>;
+    if (typeof username !== "string" || typeof passwordHash !== "string") throw new Error("not a credential");
+    parsePasswordHash(passwordHash);
+    return { username, passwordHash };
+  } catch (cause) {
+    throw new Told(`${file} does not hold a credential; remove it, and another one is made`, { cause });
+  }
+}

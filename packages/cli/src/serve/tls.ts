@@ -1,0 +1,48 @@
+import { constants } from "node:crypto";
+import { createSecureContext, type SecureContextOptions, type Server } from "node:tls";
+import type { Served } from "@osbert/broker/http";
+import { SettingsError } from "../settings/fault.js";
+import type { Loaded } from "../settings/load.js";
+import type { Settings } from "../settings/table.js";
+import { Told } from "../told.js";
+
+/** Throws a SettingsError if the certificate and the key cannot be used, or do not belong together. */
+export function checkTls({ settings, places }: Loaded): void {
+  const options = optionsOf(settings);
+  if (options === undefined) return;
+  try {
+    createSecureContext(options);
+  } catch (error) {
+    const key = "tls.certificate";
+    // OpenSSL names what is wrong, and never shows what it read.
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `cannot be used with tls.key: ${why}; both must be PEM and belong together`;
+    throw new SettingsError([{ place: places.get(key) ?? { kind: "default" }, key, message }]);
+  }
+}
+
+/**
+ * What gives a running server the certificates of other settings: connections that are open keep theirs. Throws if the server would have
+ * to speak TLS from now on, or not any more.
+ */
+export function secureContextOf(settings: Settings, { app, url }: Pick<Served, "app" | "url">): () => void {
+  const options = optionsOf(settings);
+  if (url.startsWith("https:") !== (options !== undefined)) {
+    throw new Told("TLS can be turned on or off by a restart alone; nothing was changed");
+  }
+  return () => {
+    if (options !== undefined) (app.server as unknown as Server).setSecureContext(options);
+  };
+}
+
+/** The same as at start: no older TLS, and no change of certificate on a connection that has been authorised. */
+function optionsOf({ tls: { certificate, key, clientAuthority } }: Settings): SecureContextOptions | undefined {
+  if (certificate === undefined || key === undefined) return undefined;
+  return {
+    cert: certificate.text,
+    key: key.reveal(),
+    ...(clientAuthority !== undefined && { ca: clientAuthority.text }),
+    minVersion: "TLSv1.2",
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+  };
+}

@@ -1,0 +1,100 @@
+import { type Authenticate, authentication, type Credential } from "@osbert/broker/http";
+import type { Logger } from "pino";
+import { type Fault, SettingsError } from "../settings/fault.js";
+import type { Loaded } from "../settings/load.js";
+import type { Settings } from "../settings/table.js";
+
+/** Who may ask, as the settings say. Throws a SettingsError with the place of every credential that is none. */
+export function credentialsOf({ settings, places }: Loaded): readonly Credential[] {
+  const found = [...basicOf(settings), ...tokensOf(settings), ...certificatesOf(settings)];
+  const faults = found.flatMap(({ key, credential }): Fault[] => {
+    try {
+      authentication([credential]);
+      return [];
+    } catch (error) {
+      // The form of a hash or of a certificate's subject: what tells it never quotes a secret.
+      const message = error instanceof Error ? error.message : String(error);
+      return [{ place: places.get(key) ?? { kind: "default" }, key, message }];
+    }
+  });
+  if (faults.length > 0) throw new SettingsError(faults);
+  return found.map(({ credential }) => credential);
+}
+
+/** Says who asks, by credentials that can be exchanged while it is in use. */
+export interface ExchangeableAuthentication {
+  readonly authenticate: Authenticate;
+  readonly exchange: (credentials: readonly Credential[]) => void;
+}
+
+export function exchangeableAuthentication(first: readonly Credential[], log: Logger): ExchangeableAuthentication {
+  let current = authenticateWith(first, log);
+  const authenticate: Authenticate = Object.defineProperty(
+    (request: Parameters<Authenticate>[0]) => current(request),
+    "challenge",
+    { get: () => current.challenge },
+  );
+  return {
+    authenticate,
+    exchange(credentials) {
+      current = authenticateWith(credentials, log);
+    },
+  };
+}
+
+function authenticateWith(credentials: readonly Credential[], log: Logger): Authenticate {
+  return authentication(credentials, {
+    observe(event) {
+      if (event.kind === "guesses refused")
+        log.warn({ network: event.network }, "too many wrong passwords; more are refused for a while");
+      if (event.kind === "keys unavailable") {
+        const error = event.error instanceof Error ? event.error.message : String(event.error);
+        log.warn({ issuer: event.issuer, error }, "the keys of an issuer of tokens cannot be had");
+      }
+    },
+  });
+}
+
+interface Found {
+  /** Of the setting. */
+  readonly key: string;
+  readonly credential: Credential;
+}
+
+function basicOf({ credentials = [] }: Settings): readonly Found[] {
+  return credentials.map(({ username, password, passwordHash, platform }, index) => ({
+    key: `credentials[${index}]`,
+    credential: {
+      username,
+      ...(passwordHash === undefined
+        ? { password: password?.reveal() ?? "" }
+        : { passwordHash: passwordHash.reveal() }),
+      ...forPlatform(platform),
+    },
+  }));
+}
+
+function tokensOf({ tokens = [] }: Settings): readonly Found[] {
+  return tokens.map(({ issuer, audience, jwks, nameClaim, scopes, platform }, index) => ({
+    key: `tokens[${index}]`,
+    credential: {
+      bearer: { issuer, audience, keys: jwks, nameClaim, ...(scopes !== undefined && { scopes }) },
+      ...forPlatform(platform),
+    },
+  }));
+}
+
+function certificatesOf({ tls: { clients = [] } }: Settings): readonly Found[] {
+  return clients.map(({ subject, alternativeName, name, platform }, index) => ({
+    key: `tls.clients[${index}]`,
+    credential: {
+      certificate: alternativeName === undefined ? { subject: subject ?? "" } : { alternativeName },
+      ...(name !== undefined && { name }),
+      ...forPlatform(platform),
+    },
+  }));
+}
+
+function forPlatform(platform: string | undefined): { readonly platform?: string } {
+  return platform === undefined ? {} : { platform };
+}
