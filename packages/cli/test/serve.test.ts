@@ -17,6 +17,9 @@ const provision = {
   space_guid: "s",
 };
 
+/** A busy machine takes its time; a quiet one does not wait. */
+const patience = { timeout: 20_000 };
+
 describe("serving", () => {
   test("a TypeScript module is served as the file says, and goes on in the same folder after a stop", async () => {
     const cwd = folderWith({ "osbert.yaml": described("Operated") });
@@ -96,7 +99,7 @@ describe("serving", () => {
     broker.child.stderr?.destroy();
     writeFileSync(join(cwd, "osbert.yaml"), described("two").replace(/cred.*\n/, "authentication: none\n"));
     broker.signal("SIGHUP");
-    await vi.waitFor(async () => expect((await descriptions(url)).database).toBe("two"), { timeout: 20_000 });
+    await vi.waitFor(async () => expect((await descriptions(url)).database).toBe("two"), patience);
     broker.signal("SIGTERM");
     expect(await broker.ended).toBe(0);
   });
@@ -119,8 +122,6 @@ describe("serving", () => {
 });
 
 describe("reloading", () => {
-  const reloaded = (count: number) => new RegExp(`(?:[\\s\\S]*?reloaded \\((?:SIGHUP|a file changed)\\)){${count}}`);
-
   test("SIGHUP reloads the catalog; what is refused changes nothing and says why", async () => {
     const cwd = folderWith({ "osbert.yaml": `${described("one")}reload: { watch: false }\n` });
     const file = join(cwd, "osbert.yaml");
@@ -200,14 +201,14 @@ describe("reloading", () => {
     const cwd = folderWith({ "osbert.yaml": described("one") });
     const broker = start(["serve"], { cwd });
     const url = await answersAt(broker);
+    const becomes = (text: string) =>
+      vi.waitFor(async () => expect((await descriptions(url)).database).toBe(text), patience);
     writeFileSync(join(cwd, "osbert.yaml"), described("two"));
-    await broker.says(reloaded(1));
-    expect((await descriptions(url)).database).toBe("two");
-    for (const [index, text] of ["three", "four"].entries()) {
+    await becomes("two");
+    for (const text of ["three", "four"]) {
       writeFileSync(join(cwd, "other"), described(text));
       renameSync(join(cwd, "other"), join(cwd, "osbert.yaml"));
-      await broker.says(reloaded(index + 2));
-      expect((await descriptions(url)).database).toBe(text);
+      await becomes(text);
     }
     broker.signal("SIGTERM");
     expect(await broker.ended).toBe(0);
@@ -224,16 +225,15 @@ describe("reloading", () => {
       const [first] = body.services as readonly { readonly metadata: { readonly imageUrl: string } }[];
       return Buffer.from(first?.metadata.imageUrl.split(",")[1] ?? "", "base64").toString();
     };
+    const becomes = (text: string) => vi.waitFor(async () => expect(await image()).toBe(svg(text)), patience);
     expect(await image()).toBe(svg("one"));
     writeFileSync(join(cwd, "one.svg"), svg("two"));
-    await broker.says(reloaded(1));
-    expect(await image()).toBe(svg("two"));
+    await becomes("two");
     writeFileSync(join(cwd, "osbert.yaml"), yaml("late.svg"));
     await broker.says(/not reloaded .*late.svg is not there/);
     expect(await image()).toBe(svg("two"));
     writeFileSync(join(cwd, "late.svg"), svg("three"));
-    await broker.says(/late.svg is not there[\s\S]*reloaded \(a file changed\): changed/);
-    expect(await image()).toBe(svg("three"));
+    await becomes("three");
     broker.signal("SIGTERM");
     expect(await broker.ended).toBe(0);
   });
