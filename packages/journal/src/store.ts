@@ -80,6 +80,13 @@ export interface Store {
   /** The reverse: due now, label removed. */
   restore(key: string): Promise<void>;
 
+  /**
+   * Puts other texts in the place of texts, each by itself and only where the old one still stands: so it may go on beside commits,
+   * and whatever they write wins. Nothing else changes: no seq, epoch, lease, due time, label or time of an entry. Answers how many
+   * were replaced; what is not there is passed over. No two are of one place.
+   */
+  replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number>;
+
   /** Calls back when some process committed work with `wake` set. May be spurious, may be missing: it only saves waiting for a poll. */
   onWake(listener: () => void): () => void;
 }
@@ -140,6 +147,18 @@ export interface NewEntry {
   readonly kind: string;
   readonly operation: string | null;
   readonly body: string;
+}
+
+/** One of the texts of a resource. */
+export type TextPlace =
+  | { readonly kind: "state" }
+  | { readonly kind: "part"; readonly id: string }
+  | { readonly kind: "entry"; readonly seq: number };
+
+export interface TextReplacement {
+  readonly place: TextPlace;
+  readonly from: string;
+  readonly to: string;
 }
 
 /** One atomic change of one resource. */

@@ -10,6 +10,7 @@ import {
 } from "../src/stores/postgres/leases.js";
 import { entriesQuery, findQuery, listStatements, partsValues } from "../src/stores/postgres/lists.js";
 import { entriesStatement, entriesValues, readQuery, readStatements } from "../src/stores/postgres/read.js";
+import { replaceTextsStatement, replaceTextsValues } from "../src/stores/postgres/replace-texts.js";
 import { schemaOf } from "../src/stores/postgres/schema.js";
 import { Session, type Statement, type Value } from "../src/stores/postgres/session.js";
 import { removeStatement, restoreStatement, setAsideStatement } from "../src/stores/postgres/upkeep.js";
@@ -98,6 +99,14 @@ function statements(place: PostgresPlace): { readonly statement: Statement; read
     { statement: removeStatement(schema), values: ["k6", 1, 0] },
     { statement: setAsideStatement(schema), values: ["k7", "why"] },
     { statement: restoreStatement(schema), values: ["k7", null] },
+    {
+      statement: replaceTextsStatement(schema),
+      values: replaceTextsValues("k1", [
+        { place: { kind: "state" }, from: "{}", to: "[]" },
+        { place: { kind: "part", id: "p1" }, from: "{}", to: "[]" },
+        { place: { kind: "entry", seq: 1 }, from: "{}", to: "[]" },
+      ]),
+    },
   ];
 }
 

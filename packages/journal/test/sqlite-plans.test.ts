@@ -3,6 +3,7 @@ import { afterAll, expect, test } from "vitest";
 import { claimSql } from "../src/stores/sqlite/claim.js";
 import { leaseSql } from "../src/stores/sqlite/leases.js";
 import { readSql } from "../src/stores/sqlite/reader.js";
+import { replaceSql } from "../src/stores/sqlite/replace-texts.js";
 import { migrate } from "../src/stores/sqlite/schema.js";
 
 const database = new Database(":memory:");
@@ -45,6 +46,19 @@ const plans: Readonly<Record<string, readonly [sql: string, ...steps: string[]]>
   "parts with a prefix": [
     readSql.partsUpTo,
     "SEARCH part USING PRIMARY KEY (resource=? AND id>? AND id<?)",
+    "SCALAR SUBQUERY 1",
+    idByKey,
+  ],
+  "replace the state": [replaceSql.state, `${byKey} (key=?)`],
+  "replace a part": [
+    replaceSql.part,
+    "SEARCH part USING PRIMARY KEY (resource=? AND id=?)",
+    "SCALAR SUBQUERY 1",
+    idByKey,
+  ],
+  "replace an entry": [
+    replaceSql.entry,
+    "SEARCH entry USING PRIMARY KEY (resource=? AND seq=?)",
     "SCALAR SUBQUERY 1",
     idByKey,
   ],

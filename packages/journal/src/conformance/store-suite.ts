@@ -11,6 +11,7 @@ import { readTests } from "./store/read.js";
 import { releaseTests } from "./store/release.js";
 import { removeTests } from "./store/remove.js";
 import { renewTests } from "./store/renew.js";
+import { replaceTextsOfOthersTests, replaceTextsTests } from "./store/replace-texts.js";
 import { restartTests } from "./store/restart.js";
 import { setAsideTests } from "./store/set-aside.js";
 import { takeOverTests } from "./store/take-over.js";
@@ -37,10 +38,11 @@ const ofEveryStore: readonly StoreTests[] = [
   restartTests,
   textsTests,
   numbersTests,
+  replaceTextsTests,
 ];
 
 /** What a store has to do that several processes share. */
-const ofSharedStores: readonly StoreTests[] = [processesTests];
+const ofSharedStores: readonly StoreTests[] = [processesTests, replaceTextsOfOthersTests];
 
 /**
  * The specification of a store as tests: one that passes them all keeps its part of the promises J1 to J12. Registers every test with

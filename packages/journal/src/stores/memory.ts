@@ -16,6 +16,7 @@ import type {
   StoredPart,
   StoredRecord,
   StoredResource,
+  TextReplacement,
 } from "../store.js";
 import { setAsideLabel } from "../store.js";
 
@@ -226,6 +227,11 @@ class MemoryStore implements Store {
     if (shelf?.labels.delete(setAsideLabel)) shelf.record = { ...shelf.record, dueAt: this.#clock() };
   }
 
+  async replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number> {
+    const shelf = this.#shelves.get(key);
+    return shelf === undefined ? 0 : replacements.filter((replacement) => replaceText(shelf, replacement)).length;
+  }
+
   onWake(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -249,6 +255,25 @@ function emptyShelf({ key, state, lane }: Change): Shelf {
 function isAt(shelf: Shelf | undefined, expected: Expected | null): boolean {
   if (shelf === undefined) return expected === null;
   return expected !== null && shelf.record.seq === expected.seq && shelf.record.epoch === expected.epoch;
+}
+
+function replaceText(shelf: Shelf, { place, from, to }: TextReplacement): boolean {
+  switch (place.kind) {
+    case "state":
+      if (shelf.record.state !== from) return false;
+      shelf.record = { ...shelf.record, state: to };
+      return true;
+    case "part":
+      if (shelf.parts.get(place.id) !== from) return false;
+      shelf.parts.set(place.id, to);
+      return true;
+    case "entry": {
+      const entry = shelf.entries.get(place.seq);
+      if (entry?.body !== from) return false;
+      shelf.entries.set(place.seq, { ...entry, body: to });
+      return true;
+    }
+  }
 }
 
 function addLabel(shelf: Shelf, { name, value }: Label): void {

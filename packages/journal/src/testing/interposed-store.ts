@@ -40,6 +40,7 @@ export function interposedStore(store: Store, interpose: Interpose): Store {
     remove: through("remove"),
     setAside: through("setAside"),
     restore: through("restore"),
+    replaceTexts: through("replaceTexts"),
     onWake: (listener) => store.onWake(listener),
   };
 }

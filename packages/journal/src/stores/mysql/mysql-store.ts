@@ -15,6 +15,7 @@ import type {
   StoredPart,
   StoredRecord,
   StoredResource,
+  TextReplacement,
 } from "../../store.js";
 import { type Batcher, batcher } from "../batch.js";
 import { claim } from "./claim.js";
@@ -27,6 +28,7 @@ import { Presence } from "./presence.js";
 import { findEntries, findParts, findRecords } from "./queries.js";
 import { type Reading, readAll } from "./reads.js";
 import { reap } from "./reap.js";
+import { replaceTexts } from "./replace-texts.js";
 import { lookAtServer, type Server } from "./server.js";
 import { Sessions } from "./sessions.js";
 import { int, serverNow } from "./sql.js";
@@ -170,6 +172,11 @@ export class MysqlStore implements Store {
 
   restore(key: string): Promise<void> {
     return this.#during(restore(this.#sessions, this.#tables, this.#now(), key));
+  }
+
+  async replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number> {
+    if (replacements.length === 0) return 0;
+    return this.#during(replaceTexts(this.#sessions, this.#tables, this.#open().server, key, replacements));
   }
 
   /** MySQL cannot tell other processes: they find the work when they poll. */

@@ -22,12 +22,17 @@ export function checkFits(change: Change, packetBytes: number): void {
   // A character has up to three bytes of UTF-8: most changes need no count.
   if (3 * weightOf(change) <= packetBytes) return;
   const { state, entries, putParts } = change;
-  for (const text of [state, ...entries.map(({ body }) => body), ...putParts.map(({ body }) => body)]) {
-    const size = Buffer.byteLength(text);
-    if (size + restOfRowBytes <= packetBytes) continue;
-    throw new JournalError(
-      "too-large",
-      `a text of ${size} bytes does not fit into a statement: max_allowed_packet of the MySQL server is ${packetBytes}`,
-    );
-  }
+  checkTextFits(state, packetBytes);
+  for (const { body } of entries) checkTextFits(body, packetBytes);
+  for (const { body } of putParts) checkTextFits(body, packetBytes);
+}
+
+/** The same for a single text. */
+export function checkTextFits(text: string, packetBytes: number): void {
+  const size = Buffer.byteLength(text);
+  if (size + restOfRowBytes <= packetBytes) return;
+  throw new JournalError(
+    "too-large",
+    `a text of ${size} bytes does not fit into a statement: max_allowed_packet of the MySQL server is ${packetBytes}`,
+  );
 }

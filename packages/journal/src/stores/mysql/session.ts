@@ -47,6 +47,12 @@ export class Session {
     return Number((header as { readonly insertId?: unknown }).insertId);
   }
 
+  /** Prepared in the same way. Answers how many rows it found to change. */
+  async preparedChange(sql: string, values: MysqlValue[]): Promise<number> {
+    const header = await this.#run("execute", { sql, values, timeout: this.#timeoutMs, ...asItIs });
+    return Number((header as { readonly affectedRows?: unknown }).affectedRows);
+  }
+
   /** Back to the pool, unless it was closed. */
   release(): void {
     if (this.#ended) return;

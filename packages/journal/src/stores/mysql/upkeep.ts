@@ -45,7 +45,8 @@ export async function restore(sessions: Sessions, tables: Tables, now: string, k
   });
 }
 
-async function lock(session: Session, { resource }: Tables, key: string): Promise<Row | undefined> {
+/** The row of a resource, locked until the transaction ends. */
+export async function lock(session: Session, { resource }: Tables, key: string): Promise<Row | undefined> {
   const rows = await session.rows(
     `select id, seq, epoch from ${resource} force index (by_key) where \`key\` = ${bytes(key)} for update`,
   );

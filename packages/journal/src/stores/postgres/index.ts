@@ -14,6 +14,7 @@ import type {
   StoredPart,
   StoredRecord,
   StoredResource,
+  TextReplacement,
 } from "../../store.js";
 import { Commits, entriesBatcher, readBatcher } from "./batches.js";
 import { claimAnswer, claimStatement, claimValues } from "./claim.js";
@@ -25,6 +26,7 @@ import { reapStatement, releaseStatement, releaseValues, renewStatement, renewVa
 import { entriesQuery, findQuery, listStatements, partsValues } from "./lists.js";
 import { migrate } from "./migrate.js";
 import { Presence } from "./presence.js";
+import { replaceTextsStatement, replaceTextsValues } from "./replace-texts.js";
 import { entryOf, numberAt, recordOf, textAt } from "./rows.js";
 import { type Schema, schemaOf } from "./schema.js";
 import { Session } from "./session.js";
@@ -185,6 +187,12 @@ class PostgresStore implements Store {
     await this.#sessions.run(this.#statements.restore, [key, this.#now()]);
   }
 
+  async replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number> {
+    if (replacements.length === 0) return 0;
+    const [row] = await this.#sessions.run(this.#statements.replaceTexts, replaceTextsValues(key, replacements));
+    return numberAt(row, 0);
+  }
+
   onWake(listener: () => void): () => void {
     return this.#wake.on(listener);
   }
@@ -201,5 +209,6 @@ function statementsOf(schema: Schema) {
     remove: removeStatement(schema),
     setAside: setAsideStatement(schema),
     restore: restoreStatement(schema),
+    replaceTexts: replaceTextsStatement(schema),
   };
 }

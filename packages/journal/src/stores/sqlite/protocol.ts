@@ -1,4 +1,4 @@
-import type { Change, ClaimAnswer, ClaimRequest, Expected, Held, Release } from "../../store.js";
+import type { Change, ClaimAnswer, ClaimRequest, Expected, Held, Release, TextReplacement } from "../../store.js";
 import type { Cell } from "./change-cells.js";
 import type { Failure } from "./failure.js";
 
@@ -12,7 +12,8 @@ export type OtherRequest =
   | { readonly kind: "reap"; readonly living: readonly string[] }
   | { readonly kind: "remove"; readonly key: string; readonly expected: Expected }
   | { readonly kind: "set aside"; readonly key: string; readonly reason: string }
-  | { readonly kind: "restore"; readonly key: string };
+  | { readonly kind: "restore"; readonly key: string }
+  | { readonly kind: "replace texts"; readonly key: string; readonly replacements: readonly TextReplacement[] };
 
 /** What a request is answered with: whether it was done, how many it was done to, or as the contract says. */
 export type Answer = boolean | number | readonly string[] | ClaimAnswer | { readonly failed: Failure };

@@ -58,6 +58,7 @@ export class Recent {
       case "remove":
       case "set aside":
       case "restore":
+      case "replace texts":
         this.#forget(request.key);
         break;
     }

@@ -15,6 +15,7 @@ import type {
   StoredPart,
   StoredRecord,
   StoredResource,
+  TextReplacement,
 } from "../../store.js";
 import { type Batcher, batcher } from "../batch.js";
 import { type Cell, putChange, weightOf } from "./change-cells.js";
@@ -26,6 +27,7 @@ import { canonicalPath, makePrivateFile } from "./private-file.js";
 import type { Answer, OtherRequest, Request } from "./protocol.js";
 import { Reader } from "./reader.js";
 import { Recent } from "./recent.js";
+import { replacementsWeight } from "./replace-texts.js";
 import { checkSchema } from "./schema.js";
 import { WriterThread } from "./writer-thread.js";
 
@@ -192,6 +194,11 @@ export class EmbeddedStore implements SqliteStore {
     this.#wake();
   }
 
+  async replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number> {
+    if (replacements.length === 0) return 0;
+    return (await this.#ask({ kind: "replace texts", key, replacements })).answer as number;
+  }
+
   onWake(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -245,7 +252,8 @@ export class EmbeddedStore implements SqliteStore {
 }
 
 function requestWeight(request: Request): number {
-  return request.kind === "commit" ? weightOf(request.change) : 1_000;
+  if (request.kind === "commit") return weightOf(request.change);
+  return request.kind === "replace texts" ? replacementsWeight(request.replacements) : 1_000;
 }
 
 /** Throws if the file holds what this store must not touch. */

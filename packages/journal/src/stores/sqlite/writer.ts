@@ -6,6 +6,7 @@ import { concernsAll, failureOf } from "./failure.js";
 import { Leases } from "./leases.js";
 import type { Answer, FromWriter, OtherRequest, ToWriter, WriterSettings } from "./protocol.js";
 import { Remover } from "./removal.js";
+import { replacementsWeight, TextReplacer } from "./replace-texts.js";
 
 type Batch = Extract<ToWriter, { kind: "batch" }>;
 type Work = WrittenChange | OtherRequest;
@@ -20,6 +21,7 @@ export class Writer {
   readonly #claimer: Claimer;
   readonly #leases: Leases;
   readonly #remover: Remover;
+  readonly #replacer: TextReplacer;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #appended: (pages: number) => void;
   #transactions = 0;
@@ -32,6 +34,7 @@ export class Writer {
     this.#claimer = new Claimer(database);
     this.#leases = new Leases(database);
     this.#remover = new Remover(database);
+    this.#replacer = new TextReplacer(database);
     this.#statements = prepare(database);
   }
 
@@ -100,6 +103,8 @@ export class Writer {
         return this.#remover.setAside(work.key, work.reason);
       case "restore":
         return this.#remover.restore(work.key, now);
+      case "replace texts":
+        return this.#replacer.replace(work.key, work.replacements);
     }
   }
 }
@@ -126,8 +131,13 @@ function workOf(items: Batch["items"]): readonly Work[] {
  */
 function pagesOf(works: readonly Work[]): number {
   let pages = 3;
-  for (const work of works) pages += "kind" in work ? 1 : 1 + weightOf(work) / pageBytes;
+  for (const work of works) pages += 1 + textBytesOf(work) / pageBytes;
   return pages;
+}
+
+function textBytesOf(work: Work): number {
+  if (!("kind" in work)) return weightOf(work);
+  return work.kind === "replace texts" ? replacementsWeight(work.replacements) : 0;
 }
 
 function tellsOfChange(answer: Answer): boolean {
