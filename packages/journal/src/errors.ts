@@ -13,6 +13,9 @@ export const journalErrors = {
   "owned-elsewhere": "another process owns the store",
   "schema-newer": "the store was written by a newer Osbert",
   "schema-missing": "the store has not been migrated to the schema that this Osbert needs",
+  "invalid-key-ring": "the ring of encryption keys cannot be used as it is",
+  "key-missing": "what is stored is encrypted under a key that is not at hand",
+  "key-wrong": "the ring has another key under the id of one that the store is encrypted with",
   stopped: "the journal is stopping or has stopped",
 } as const;
 

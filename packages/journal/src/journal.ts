@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "./clock.js";
 import { type Draft, viewOf } from "./decisions/draft.js";
 import { defaultRetention, type Retention } from "./decisions/retention.js";
+import { lackOfKeys } from "./encryption/without-keys.js";
 import { type Cell, Cells } from "./engine/cell.js";
 import { Engine } from "./engine/engine.js";
 import type { OperationKinds } from "./engine/runner.js";
@@ -109,9 +110,18 @@ export interface Journal {
 export async function openJournal(options: JournalOptions): Promise<Journal> {
   const { store } = options;
   await store.open();
+  await refuseWithoutKeys(store);
   const journal = new StoreJournal(options);
   await journal.learnTime();
   return journal;
+}
+
+/** Before anything is read: without its keys every resource of the store would look damaged. */
+async function refuseWithoutKeys(store: Store): Promise<void> {
+  const lack = await lackOfKeys(store);
+  if (lack === undefined) return;
+  await store.close();
+  throw lack;
 }
 
 const defaults = { concurrency: 256, maxOpen: 10_000, timeoutMs: 10_000, graceMs: 10_000, drainMs: 10_000 };

@@ -7,6 +7,9 @@ import { limits } from "./limits.js";
  */
 export function checkKey(key: string): void {
   check(key, limits.keyBytes, "the key of a resource", "invalid-key");
+  if (key.startsWith(reservedPrefix)) {
+    throw new JournalError("invalid-key", `the key of a resource must not start with "${reservedPrefix}"`);
+  }
 }
 
 export function checkPartId(id: string): void {
@@ -55,8 +58,11 @@ export function checkLane(lane: string): void {
   check(lane, limits.laneBytes, "a lane");
 }
 
-/** What the journal keeps for itself among parts and labels. */
+/** What the journal keeps for itself among keys, parts and labels. */
 const reservedPrefix = "osbert.";
+
+/** Under this key an encrypted store keeps which encryption keys are in use in it. */
+export const keyRegisterKey = "osbert.keys";
 
 function check(text: unknown, maxBytes: number, what: string, code: JournalErrorCode = "invalid-change"): void {
   if (typeof text !== "string") throw new JournalError(code, `${what} must be a text, not ${typeof text}`);

@@ -2,7 +2,7 @@ import { describe, expect, inject, test } from "vitest";
 import { engineSuite } from "../src/conformance/engine-suite.js";
 import type { EngineUnderTest } from "../src/conformance/engine-under-test.js";
 import type { Runner } from "../src/conformance/runner.js";
-import { mariadb, memory, postgres, sqlite } from "./stores-under-test.js";
+import { encrypted, mariadb, memory, postgres, sqlite } from "./stores-under-test.js";
 
 const [postgresUrl, mysqlUrl] = [inject("postgresUrl"), inject("mysqlUrl")];
 
@@ -21,6 +21,8 @@ const memoryEngine: EngineUnderTest = {
 const subjects: readonly (EngineUnderTest | { readonly name: string; readonly leftOut: string })[] = [
   memoryEngine,
   sqlite,
+  encrypted(memoryEngine),
+  encrypted(sqlite),
   postgresUrl ? postgres(postgresUrl) : { name: "postgres", leftOut: "this machine has no PostgreSQL server to start" },
   mysqlUrl ? mariadb(mysqlUrl) : { name: "mysql", leftOut: "this machine has no MariaDB server to start" },
 ];

@@ -10,6 +10,7 @@ import { memoryStore } from "../src/stores/memory.js";
 import { mysqlStore } from "../src/stores/mysql/index.js";
 import { postgresStore } from "../src/stores/postgres/index.js";
 import { sqliteStore } from "../src/stores/sqlite/index.js";
+import { encrypted } from "./stores-under-test.js";
 
 const memory: StoreUnderTest = {
   name: "memory",
@@ -103,6 +104,8 @@ const [postgresUrl, mysqlUrl] = [inject("postgresUrl"), inject("mysqlUrl")];
 const subjects: readonly (StoreUnderTest | { readonly name: string; readonly leftOut: string })[] = [
   memory,
   sqlite,
+  encrypted(memory),
+  encrypted(sqlite),
   postgresUrl ? postgres(postgresUrl) : { name: "postgres", leftOut: "this machine has no PostgreSQL server to start" },
   mysqlUrl ? mariadb(mysqlUrl) : { name: "mysql", leftOut: "this machine has no MariaDB server to start" },
 ];

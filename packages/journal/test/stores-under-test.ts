@@ -5,6 +5,8 @@ import { join } from "node:path";
 import mysql from "mysql2/promise";
 import pg from "pg";
 import type { EngineUnderTest } from "../src/conformance/engine-under-test.js";
+import type { StoreUnderTest } from "../src/conformance/index.js";
+import { encryptedStore, newKey, parseKeyRing } from "../src/encryption/index.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { mysqlStore } from "../src/stores/mysql/index.js";
 import { postgresStore } from "../src/stores/postgres/index.js";
@@ -104,6 +106,20 @@ export function mariadb(url: string): EngineUnderTest {
           await Promise.all(pools.map((pool) => pool.end()));
         },
       };
+    },
+  };
+}
+
+/** The same stores with all their texts encrypted. */
+export function encrypted<Subject extends StoreUnderTest>(subject: Subject): Subject {
+  const ring = parseKeyRing(newKey());
+  return {
+    ...subject,
+    name: `${subject.name}, encrypted`,
+    async open(clock: () => number) {
+      const place = await subject.open(clock);
+      const another = async () => encryptedStore(await place.another(), ring);
+      return { ...place, store: encryptedStore(place.store, ring), another };
     },
   };
 }

@@ -46,6 +46,9 @@ export function asBrokerError(error: unknown): BrokerError {
       case "owned-elsewhere":
       case "schema-newer":
       case "schema-missing":
+      case "invalid-key-ring":
+      case "key-missing":
+      case "key-wrong":
       case "stopped":
         return new BrokerError("unavailable", "the broker cannot reach its store; ask again later", {
           cause: error,

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.js";
 import type { Draft } from "../decisions/draft.js";
 import type { Retention } from "../decisions/retention.js";
 import { nextLook, runnable } from "../decisions/schedule.js";
+import { lackOfKeys } from "../encryption/without-keys.js";
 import { Interrupted, JournalError } from "../errors.js";
 import type { CrashPoint, Observe } from "../observe.js";
 import type { Attribution } from "../operation.js";
@@ -334,11 +335,16 @@ export class Engine {
     if (error instanceof Interrupted) return;
     if (error instanceof JournalError && (error.code === "lease-lost" || error.code === "stopped")) return;
     if (cell === undefined || !isUnreadable(error)) return observe({ kind: "store failed", doing, error });
-    // It alone is set aside: a damaged row must not be claimed over and over, nor hold the others up.
-    observe({ kind: "set aside", key: cell.key, error });
     this.#leases.lose(cell);
     cell.snapshot = undefined;
     const mayGoOn = () => (this.#phase === "stopped" ? new JournalError("stopped") : undefined);
+    // Nothing is damaged if another process has begun to encrypt and this one was not given the keys: then it stays for those who were.
+    const lack = await writer
+      .persist("read", () => lackOfKeys(store), { mayGoOn })
+      .catch((failure: unknown) => failure);
+    if (lack !== undefined) return observe({ kind: "store failed", doing, error: lack });
+    // It alone is set aside: a damaged row must not be claimed over and over, nor hold the others up.
+    observe({ kind: "set aside", key: cell.key, error });
     const setAside = () => store.setAside(cell.key, messageOf(error).slice(0, 80));
     await writer.persist("set aside", setAside, { mayGoOn }).catch(() => undefined);
   }
