@@ -15,6 +15,7 @@ import type { CrashPoint, Observe } from "./observe.js";
 import type { Attribution, OpenOperation, Outcome } from "./operation.js";
 import {
   type EntryPage,
+  type KeyPage,
   type OperationStatus,
   type Page,
   type Part,
@@ -92,6 +93,8 @@ export interface Journal {
     id: string,
     options: { readonly withinMs: number; readonly signal?: AbortSignal },
   ): Promise<Outcome | undefined>;
+  /** Keys of resources that were set aside because they cannot be read, in their order. */
+  listSetAside(page?: KeyPage): Promise<Page<string>>;
   /** Puts a resource that was set aside back to work, once someone has mended it. */
   restore(key: string): Promise<void>;
   /** The store's clock. */
@@ -274,6 +277,10 @@ class StoreJournal implements Journal {
 
   find(query: ResourceQuery = {}): Promise<Page<Resource>> {
     return this.#reader.find(query);
+  }
+
+  listSetAside(page: KeyPage = {}): Promise<Page<string>> {
+    return this.#reader.listSetAside(page);
   }
 
   operation(key: string, id: string): Promise<OperationStatus | undefined> {

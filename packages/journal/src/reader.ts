@@ -8,7 +8,7 @@ import type { Observe } from "./observe.js";
 import { type Actor, acceptedSeq, type OpenOperation, type Outcome } from "./operation.js";
 import type { Entry, Resource } from "./resource.js";
 import { stateOf } from "./state.js";
-import type { Label, Store, StoredEntry, StoredRecord } from "./store.js";
+import { type Label, type Store, type StoredEntry, type StoredRecord, setAsideLabel } from "./store.js";
 
 export interface EntryPage {
   /** Entries after this number, in their order. */
@@ -19,6 +19,11 @@ export interface EntryPage {
 }
 
 export interface PartPage {
+  readonly after?: string;
+  readonly limit?: number;
+}
+
+export interface KeyPage {
   readonly after?: string;
   readonly limit?: number;
 }
@@ -109,6 +114,14 @@ export class Reader {
       }
     }
     return { items, next: found.length < limit ? null : (found.at(-1)?.key ?? null) };
+  }
+
+  /** Keys alone: what was set aside can hardly be read. */
+  async listSetAside(page: KeyPage): Promise<Page<string>> {
+    const limit = pageSize(page.limit);
+    const found = await this.#store.find({ label: setAsideLabel, after: page.after ?? null, limit });
+    const items = found.map(({ key }) => key);
+    return { items, next: found.length < limit ? null : (items.at(-1) ?? null) };
   }
 
   async operation(key: string, id: string): Promise<OperationStatus | undefined> {

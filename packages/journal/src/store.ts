@@ -75,7 +75,7 @@ export interface Store {
   remove(key: string, expected: Expected): Promise<boolean>;
 
   /** Takes a resource that cannot be read out of the way: no due time, no lease, epoch + 1, and the label `setAsideLabel`. */
-  setAside(key: string, reason: string): Promise<void>;
+  setAside(key: string): Promise<void>;
 
   /** The reverse: due now, label removed. */
   restore(key: string): Promise<void>;
@@ -91,8 +91,11 @@ export interface Store {
   onWake(listener: () => void): () => void;
 }
 
-/** The label of resources that were set aside; its value is the reason. */
-export const setAsideLabel = "osbert.set-aside";
+/**
+ * The label of resources that were set aside, so that `find` lists them. The reason is told as an event and not kept: words about a text
+ * that cannot be read may hold some of it, and labels are never encrypted.
+ */
+export const setAsideLabel: Label = { name: "osbert.set-aside", value: "yes" };
 
 export interface Pace {
   readonly leaseMs: number;

@@ -299,7 +299,7 @@ describe("the register of keys", () => {
     );
     await expect(store.commit(change("osbert.keys", null))).rejects.toMatchObject({ code: "invalid-key" });
     expect(await store.remove("osbert.keys", before.record)).toBe(false);
-    await store.setAside("osbert.keys", "why");
+    await store.setAside("osbert.keys");
     await store.restore("osbert.keys");
     expect(await store.replaceTexts("osbert.keys", [{ place: state, from: before.record.state, to: "x" }])).toBe(0);
     expect(await bare.read("osbert.keys", [])).toEqual(before);

@@ -47,9 +47,7 @@ function damageSuite(withStore: (body: (damaged: Damaged) => Promise<void>) => P
     const event = await setAside(events, "r1");
     expect(String(event.error)).toMatch(words);
     expect(await outcomeOf(journal, "r2", other)).toMatchObject({ kind: "succeeded" });
-    const value = (event.error as Error).message.slice(0, 80);
-    const label = { name: setAsideLabel, value };
-    const listed = () => damaged.store.find({ label, after: null, limit: 10 });
+    const listed = () => damaged.store.find({ label: setAsideLabel, after: null, limit: 10 });
     await until("it is listed", async () => (await listed()).length > 0);
     expect((await listed()).map(({ key }) => key)).toEqual(["r1"]);
     expect((await listed())[0]).toMatchObject({ dueAt: null, lease: null });

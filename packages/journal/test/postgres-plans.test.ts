@@ -97,7 +97,7 @@ function statements(place: PostgresPlace): { readonly statement: Statement; read
     { statement: releaseStatement(schema), values: releaseValues("o", [held], null) },
     { statement: reapStatement(schema), values: [null, "o"] },
     { statement: removeStatement(schema), values: ["k6", 1, 0] },
-    { statement: setAsideStatement(schema), values: ["k7", "why"] },
+    { statement: setAsideStatement(schema), values: ["k7"] },
     { statement: restoreStatement(schema), values: ["k7", null] },
     {
       statement: replaceTextsStatement(schema),

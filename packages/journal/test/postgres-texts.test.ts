@@ -1,9 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { limits } from "../src/limits.js";
-import { setAsideLabel } from "../src/store.js";
 import { packNumbers, packOptional, packTexts } from "../src/stores/postgres/columns.js";
 import { endOfPrefix } from "../src/stores/postgres/lists.js";
-import { reasonAsLabel } from "../src/stores/postgres/upkeep.js";
 import { change, PostgresPlace, postgresUrl } from "./postgres-support.js";
 
 describe("columns of texts", () => {
@@ -37,12 +35,6 @@ describe("the end of a prefix", () => {
       expect(Buffer.compare(Buffer.from(endOfPrefix(prefix)), largest)).toBe(1);
     }
   });
-});
-
-test("a reason that is too long for a label is cut between characters", () => {
-  expect(reasonAsLabel("short\0")).toBe("short");
-  expect(reasonAsLabel("x".repeat(1_000))).toBe("x".repeat(256));
-  expect(reasonAsLabel(`x${"é".repeat(1_000)}`)).toBe(`x${"é".repeat(127)}`);
 });
 
 describe.skipIf(postgresUrl === null)("texts in PostgreSQL", () => {
@@ -103,14 +95,5 @@ describe.skipIf(postgresUrl === null)("texts in PostgreSQL", () => {
         expect(await store.find({ label, after: null, limit: 9 })).toHaveLength(1);
         expect((await store.read("k", ["p"]))?.parts.get("p")).toBe("2");
       }
-    }));
-
-  test("a long reason does not keep a resource from being set aside", () =>
-    PostgresPlace.use(async (place) => {
-      const store = await place.store();
-      await store.commit(change("k", null));
-      await store.setAside("k", "why? ".repeat(2_000));
-      const label = { name: setAsideLabel, value: "why? ".repeat(2_000).slice(0, 256) };
-      expect(await store.find({ label, after: null, limit: 9 })).toHaveLength(1);
     }));
 });

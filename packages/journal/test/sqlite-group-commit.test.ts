@@ -71,7 +71,7 @@ test("what is given back or restored wakes listeners, for it may be due and nobo
     claimed.map(({ key, epoch, seq }) => ({ key, epoch, seq, dueAt: "now" })),
   );
   expect(woken).toBe(1);
-  await store.setAside("k", "why");
+  await store.setAside("k");
   expect(woken).toBe(1);
   await store.restore("k");
   expect(woken).toBe(2);

@@ -74,7 +74,7 @@ describe("what was read last", () => {
           return record && store.remove(one.key, record);
         }
         case "set aside":
-          return store.setAside(one.key, "reason");
+          return store.setAside(one.key);
         case "restore":
           return store.restore(one.key);
         case "read":
@@ -104,7 +104,7 @@ describe("what was read last", () => {
     await store.commit(newRecord("a"));
     const first = await store.read("a", []);
     expect((await store.read("a", []))?.record).toBe(first?.record);
-    await store.setAside("a", "reason");
+    await store.setAside("a");
     expect((await store.read("a", []))?.record).not.toBe(first?.record);
   });
 

@@ -188,8 +188,8 @@ class CipherStore implements EncryptedStore {
     return key !== keyRegisterKey && this.#store.remove(key, expected);
   }
 
-  async setAside(key: string, reason: string): Promise<void> {
-    if (key !== keyRegisterKey) await this.#store.setAside(key, reason);
+  async setAside(key: string): Promise<void> {
+    if (key !== keyRegisterKey) await this.#store.setAside(key);
   }
 
   async restore(key: string): Promise<void> {

@@ -15,7 +15,6 @@ import { Leases } from "./leases.js";
 import { originsOf } from "./origin.js";
 import { type OperationKinds, Runner } from "./runner.js";
 import type { StoreTime } from "./time.js";
-import { messageOf } from "./verdict.js";
 import { isLeased, type Seen, type Tenure, type Writer } from "./writer.js";
 
 export interface EnginePorts {
@@ -345,8 +344,7 @@ export class Engine {
     if (lack !== undefined) return observe({ kind: "store failed", doing, error: lack });
     // It alone is set aside: a damaged row must not be claimed over and over, nor hold the others up.
     observe({ kind: "set aside", key: cell.key, error });
-    const setAside = () => store.setAside(cell.key, messageOf(error).slice(0, 80));
-    await writer.persist("set aside", setAside, { mayGoOn }).catch(() => undefined);
+    await writer.persist("set aside", () => store.setAside(cell.key), { mayGoOn }).catch(() => undefined);
   }
 
   #every(name: string, ms: number, work: () => Promise<void>): void {

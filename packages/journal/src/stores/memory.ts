@@ -215,16 +215,17 @@ class MemoryStore implements Store {
     return this.#shelves.delete(key);
   }
 
-  async setAside(key: string, reason: string): Promise<void> {
+  async setAside(key: string): Promise<void> {
     const shelf = this.#shelves.get(key);
     if (shelf === undefined) return;
     shelf.record = { ...shelf.record, dueAt: null, lease: null, epoch: shelf.record.epoch + 1 };
-    shelf.labels.set(setAsideLabel, new Set([reason]));
+    addLabel(shelf, setAsideLabel);
   }
 
   async restore(key: string): Promise<void> {
     const shelf = this.#shelves.get(key);
-    if (shelf?.labels.delete(setAsideLabel)) shelf.record = { ...shelf.record, dueAt: this.#clock() };
+    if (shelf?.labels.get(setAsideLabel.name)?.delete(setAsideLabel.value))
+      shelf.record = { ...shelf.record, dueAt: this.#clock() };
   }
 
   async replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number> {

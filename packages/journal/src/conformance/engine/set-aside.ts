@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { setAsideLabel } from "../../store.js";
 import { Bench, job } from "../bench.js";
 import {
   accept,
@@ -111,21 +110,8 @@ export const setAsideTests: EngineTests = {
   },
 };
 
-/** Keys that were set aside, whatever the reason. */
-async function setAside({ store, events }: Process): Promise<readonly string[]> {
-  const reported = new Set(events.flatMap((event) => (event.kind === "set aside" ? [event.key] : [])));
-  const aside: string[] = [];
-  for (const key of reported) {
-    const found = await store.store.read(key, []);
-    const reasons = events.flatMap((event) =>
-      event.kind === "set aside" && event.key === key && event.error instanceof Error
-        ? [event.error.message.slice(0, 80)]
-        : [],
-    );
-    for (const value of new Set(reasons)) {
-      const labelled = await store.store.find({ label: { name: setAsideLabel, value }, after: null, limit: 100 });
-      if (found !== undefined && labelled.some((record) => record.key === key)) aside.push(key);
-    }
-  }
-  return [...new Set(aside)];
+/** Keys that were set aside, and of which it was told. */
+async function setAside({ journal, events }: Process): Promise<readonly string[]> {
+  const { items } = await journal.listSetAside();
+  return items.filter((key) => events.some((event) => event.kind === "set aside" && event.key === key));
 }

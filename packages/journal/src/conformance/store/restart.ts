@@ -22,7 +22,7 @@ export const restartTests: StoreTests = {
     const removed = await fixture.create("removed");
     await fixture.store.remove("removed", removed);
     await fixture.create("aside");
-    await fixture.store.setAside("aside", "why");
+    await fixture.store.setAside("aside");
     const before = await everything(fixture);
     assert.deepEqual(before.keys, ["aside", "k"]);
     await fixture.restart();
@@ -76,7 +76,7 @@ export const restartTests: StoreTests = {
       fixture.partIds("due"),
       fixture.find({ prefix: "d" }),
       store.remove("old", { seq: 1, epoch: 0 }),
-      store.setAside("bad", "why"),
+      store.setAside("bad"),
     ]);
     await Promise.all([fixture.close(store), asked]);
     const [claim, renewed, read, seqs, parts, found, removed] = await asked;

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { limits } from "../../limits.js";
-import { setAsideLabel } from "../../store.js";
 import { changeOf } from "../changes.js";
 import type { StoreTests } from "../store-fixture.js";
 import { byBytes, hostileTexts } from "./hostile-texts.js";
@@ -175,14 +174,6 @@ export const textsTests: StoreTests = {
     for (const label of labels) assert.deepEqual(await fixture.find({ label }), ["k"]);
     await fixture.change(record, { removeLabels: labels });
     for (const label of labels) assert.deepEqual(await fixture.find({ label }), []);
-  },
-
-  "J10: the reason for setting aside may be as long as a label's value": async (fixture) => {
-    for (const [script, reasons] of Object.entries(twins(limits.labelValueBytes))) {
-      await fixture.create(script);
-      await fixture.store.setAside(script, reasons[0]);
-      assert.deepEqual(await fixture.labelled(setAsideLabel, reasons[0]), [script]);
-    }
   },
 
   "J2: bodies of 1 MiB are kept exactly": async (fixture) => {

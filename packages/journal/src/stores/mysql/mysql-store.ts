@@ -166,8 +166,8 @@ export class MysqlStore implements Store {
     return this.#during(remove(this.#sessions, this.#tables, key, expected));
   }
 
-  setAside(key: string, reason: string): Promise<void> {
-    return this.#during(setAside(this.#sessions, this.#tables, key, reason));
+  setAside(key: string): Promise<void> {
+    return this.#during(setAside(this.#sessions, this.#tables, key));
   }
 
   restore(key: string): Promise<void> {

@@ -1,4 +1,3 @@
-import { limits } from "../../limits.js";
 import { type Expected, setAsideLabel } from "../../store.js";
 import type { Row, Session } from "./session.js";
 import type { Sessions } from "./sessions.js";
@@ -19,8 +18,8 @@ export async function remove(sessions: Sessions, tables: Tables, key: string, ex
   });
 }
 
-/** Takes a resource out of the way, with the reason as a label. */
-export async function setAside(sessions: Sessions, tables: Tables, key: string, reason: string): Promise<void> {
+/** Takes a resource out of the way, with a label that says so. */
+export async function setAside(sessions: Sessions, tables: Tables, key: string): Promise<void> {
   await sessions.transaction(async (session) => {
     const row = await lock(session, tables, key);
     if (row === undefined) return;
@@ -28,9 +27,9 @@ export async function setAside(sessions: Sessions, tables: Tables, key: string, 
     await session.change(
       `update ${tables.resource} set due_at = ${dueAtSql(null)}, lease_owner = null, lease_until = null, epoch = epoch + 1 where id = ${id}`,
     );
-    await removeLabel(session, tables, id);
     await session.change(`insert into ${tables.label} (resource, name, value, \`key\`)
-      values (${id}, ${bytes(setAsideLabel)}, ${bytes(cut(reason, limits.labelValueBytes))}, ${bytes(key)})`);
+      values (${id}, ${bytes(setAsideLabel.name)}, ${bytes(setAsideLabel.value)}, ${bytes(key)})
+      on duplicate key update \`key\` = values(\`key\`)`);
   });
 }
 
@@ -54,13 +53,5 @@ export async function lock(session: Session, { resource }: Tables, key: string):
 }
 
 function removeLabel(session: Session, { label }: Tables, id: string): Promise<number> {
-  return session.change(`delete from ${label} where resource = ${id} and name = ${bytes(setAsideLabel)}`);
-}
-
-/** The longest start of a text that has so many bytes, with no character cut in two. */
-function cut(text: string, mostBytes: number): string {
-  const all = Buffer.from(text);
-  let end = Math.min(mostBytes, all.length);
-  while (end > 0 && end < all.length && ((all[end] ?? 0) & 0xc0) === 0x80) end--;
-  return all.toString("utf8", 0, end);
+  return session.change(`delete from ${label} where resource = ${id} and name = ${bytes(setAsideLabel.name)}`);
 }

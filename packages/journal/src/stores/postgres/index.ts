@@ -31,7 +31,7 @@ import { entryOf, numberAt, recordOf, textAt } from "./rows.js";
 import { type Schema, schemaOf } from "./schema.js";
 import { Session } from "./session.js";
 import { Sessions } from "./sessions.js";
-import { reasonAsLabel, removeStatement, restoreStatement, setAsideStatement } from "./upkeep.js";
+import { removeStatement, restoreStatement, setAsideStatement } from "./upkeep.js";
 import { Wake } from "./wake.js";
 
 export type { PostgresClient, PostgresPool, PostgresQuery } from "./driver.js";
@@ -179,8 +179,8 @@ class PostgresStore implements Store {
     return numberAt(row, 0) === 1;
   }
 
-  async setAside(key: string, reason: string): Promise<void> {
-    await this.#sessions.run(this.#statements.setAside, [key, reasonAsLabel(reason)]);
+  async setAside(key: string): Promise<void> {
+    await this.#sessions.run(this.#statements.setAside, [key]);
   }
 
   async restore(key: string): Promise<void> {

@@ -1,4 +1,3 @@
-import { limits } from "../../limits.js";
 import { setAsideLabel } from "../../store.js";
 import { clock } from "./clock.js";
 import { lookup } from "./lookup.js";
@@ -18,10 +17,6 @@ export function removeStatement({ resource, entry, part, label }: Schema): State
   };
 }
 
-/**
- * The newer reason takes the place of an older one. An equal one stays: a statement must not remove and add the same
- * row.
- */
 export function setAsideStatement({ resource, label }: Schema): Statement {
   return {
     name: "osbert set aside",
@@ -31,26 +26,11 @@ export function setAsideStatement({ resource, label }: Schema): Statement {
         set due_at = null, lease_owner = null, lease_until = null, epoch = epoch + 1
         where key = $1
         returning id, key
-      ),
-      outdated as (
-        delete from ${label} as l using aside where ${lookup("l.resource_id", "aside.id")} and l.name = '${setAsideLabel}' and l.value <> $2
       )
       insert into ${label} (resource_id, name, value, key)
-      select id, '${setAsideLabel}', $2, key from aside
+      select id, '${setAsideLabel.name}', '${setAsideLabel.value}', key from aside
       on conflict do nothing`,
   };
-}
-
-/** A reason as a label's value: within its bounds and without NUL, which PostgreSQL keeps in no text. */
-export function reasonAsLabel(reason: string): string {
-  const clean = reason.replaceAll("\0", "");
-  const bytes = Buffer.from(clean);
-  if (bytes.length <= limits.labelValueBytes) return clean;
-  // A cut within a character leaves a mark at the end.
-  return bytes
-    .subarray(0, limits.labelValueBytes)
-    .toString()
-    .replace(/\ufffd$/, "");
 }
 
 /** The record is locked before its label, as in a commit. */
@@ -60,12 +40,12 @@ export function restoreStatement({ resource, label, channel }: Schema): Statemen
     text: `
       with clock as materialized (${clock(2)}),
       aside as materialized (select id, key from ${resource} where key = $1 for no key update),
-      reason as (
-        delete from ${label} as l using aside where ${lookup("l.resource_id", "aside.id")} and l.name = '${setAsideLabel}' returning l.key
+      unlabelled as (
+        delete from ${label} as l using aside where ${lookup("l.resource_id", "aside.id")} and l.name = '${setAsideLabel.name}' returning l.key
       ),
       restored as (
         update ${resource} as r set due_at = clock.at from aside, clock
-        where ${lookup("r.key", "aside.key")} and exists (select from reason)
+        where ${lookup("r.key", "aside.key")} and exists (select from unlabelled)
         returning r.key
       )
       select pg_notify('${channel}', '') from restored`,

@@ -11,7 +11,7 @@ export type OtherRequest =
   | { readonly kind: "release"; readonly owner: string; readonly held: readonly Release[] }
   | { readonly kind: "reap"; readonly living: readonly string[] }
   | { readonly kind: "remove"; readonly key: string; readonly expected: Expected }
-  | { readonly kind: "set aside"; readonly key: string; readonly reason: string }
+  | { readonly kind: "set aside"; readonly key: string }
   | { readonly kind: "restore"; readonly key: string }
   | { readonly kind: "replace texts"; readonly key: string; readonly replacements: readonly TextReplacement[] };
 

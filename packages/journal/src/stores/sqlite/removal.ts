@@ -16,12 +16,11 @@ export class Remover {
     return true;
   }
 
-  setAside(key: string, reason: string): boolean {
-    const { idOf, dropAsideLabel, addAsideLabel, setAside } = this.#statements;
+  setAside(key: string): boolean {
+    const { idOf, addAsideLabel, setAside } = this.#statements;
     const found = idOf.get(key) as readonly [number] | undefined;
     if (found === undefined) return false;
-    dropAsideLabel.run(found[0], setAsideLabel);
-    addAsideLabel.run(found[0], setAsideLabel, reason, key);
+    addAsideLabel.run(found[0], setAsideLabel.name, setAsideLabel.value, key);
     setAside.run(found[0]);
     return true;
   }
@@ -29,7 +28,7 @@ export class Remover {
   restore(key: string, now: number): boolean {
     const { idOf, dropAsideLabel, setDue } = this.#statements;
     const found = idOf.get(key) as readonly [number] | undefined;
-    if (found === undefined || dropAsideLabel.run(found[0], setAsideLabel).changes === 0) return false;
+    if (found === undefined || dropAsideLabel.run(found[0], setAsideLabel.name).changes === 0) return false;
     setDue.run(now, found[0]);
     return true;
   }
@@ -46,7 +45,9 @@ function prepare(database: Connection) {
       database.prepare("delete from resource where id = ?"),
     ],
     dropAsideLabel: database.prepare("delete from label where resource = ? and name = ?"),
-    addAsideLabel: database.prepare("insert into label (resource, name, value, key) values (?, ?, ?, ?)"),
+    addAsideLabel: database.prepare(
+      "insert into label (resource, name, value, key) values (?, ?, ?, ?) on conflict (resource, name, value) do nothing",
+    ),
     setAside: database.prepare(
       "update resource set epoch = epoch + 1, due_at = null, lease_owner = null, lease_until = null where id = ?",
     ),

@@ -185,8 +185,8 @@ export class EmbeddedStore implements SqliteStore {
     return (await this.#ask({ kind: "remove", key, expected: { seq, epoch } })).answer as boolean;
   }
 
-  async setAside(key: string, reason: string): Promise<void> {
-    await this.#ask({ kind: "set aside", key, reason });
+  async setAside(key: string): Promise<void> {
+    await this.#ask({ kind: "set aside", key });
   }
 
   async restore(key: string): Promise<void> {

@@ -100,7 +100,7 @@ export class Writer {
       case "remove":
         return this.#remover.remove(work.key, work.expected);
       case "set aside":
-        return this.#remover.setAside(work.key, work.reason);
+        return this.#remover.setAside(work.key);
       case "restore":
         return this.#remover.restore(work.key, now);
       case "replace texts":
