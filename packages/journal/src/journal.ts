@@ -123,7 +123,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
 async function refuseWithoutKeys(store: Store): Promise<void> {
   const lack = await lackOfKeys(store);
   if (lack === undefined) return;
-  await store.close();
+  await store.close().catch(() => undefined);
   throw lack;
 }
 

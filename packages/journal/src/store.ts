@@ -152,9 +152,9 @@ export interface NewEntry {
   readonly body: string;
 }
 
-/** One of the texts of a resource. */
+/** One of the texts of a resource: the state that it has at a seq, a part, an entry. */
 export type TextPlace =
-  | { readonly kind: "state" }
+  | { readonly kind: "state"; readonly seq: number }
   | { readonly kind: "part"; readonly id: string }
   | { readonly kind: "entry"; readonly seq: number };
 

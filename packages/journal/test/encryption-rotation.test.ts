@@ -173,8 +173,8 @@ describe("a rotation", () => {
     for (const key of ["good", "broken", "locked"]) await first.commit(change(key, null));
     const texts = { broken: "osbert-enc:1:a:AAAA", locked: "osbert-enc:1:unknown:AAAA" };
     for (const [key, to] of Object.entries(texts)) {
-      const from = (await bare.read(key, []))?.record.state ?? "";
-      await bare.replaceTexts(key, [{ place: { kind: "state" }, from, to }]);
+      const { state: from, seq } = (await bare.read(key, []))?.record ?? expect.fail();
+      await bare.replaceTexts(key, [{ place: { kind: "state", seq }, from, to }]);
     }
     const store = await opened(bare, "b", "a");
     expect(await store.rotate()).toMatchObject({ texts: 4, left: 2, leftPlain: 0, unused: [] });

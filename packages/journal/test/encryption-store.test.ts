@@ -11,7 +11,7 @@ import { change } from "./postgres-change.js";
 import { databasePath } from "./sqlite-fixture.js";
 
 const kinds = { work: { run: async () => "done" } };
-const state: TextPlace = { kind: "state" };
+const stateAt = (seq: number): TextPlace => ({ kind: "state", seq });
 const part = (id: string): TextPlace => ({ kind: "part", id });
 const entry = (seq: number): TextPlace => ({ kind: "entry", seq });
 
@@ -112,13 +112,13 @@ describe("a text that was altered or moved", () => {
   }
 
   test.each<[string, [string, TextPlace], [string, TextPlace]]>([
-    ["the state of another resource", ["k2", state], ["k1", state]],
+    ["the state of another resource", ["k2", stateAt(2)], ["k1", stateAt(2)]],
     ["the part of another resource", ["k2", part("p")], ["k1", part("p")]],
     ["another part of its resource", ["k1", part("q")], ["k1", part("p")]],
     ["the entry of another resource", ["k2", entry(1)], ["k1", entry(1)]],
     ["another entry of its resource", ["k1", entry(2)], ["k1", entry(1)]],
     ["an entry in place of a part", ["k1", entry(1)], ["k1", part("p")]],
-    ["a part in place of the state", ["k1", part("p")], ["k1", state]],
+    ["a part in place of the state", ["k1", part("p")], ["k1", stateAt(2)]],
   ])("is found out: %s", async (_, from, to) => {
     const { bare, store } = await pair("a");
     for (const key of ["k1", "k2"]) await store.commit(change(key, null, rich));
@@ -142,7 +142,7 @@ describe("a text that was altered or moved", () => {
     const old = (await bare.read("k", []))?.record ?? expect.fail();
     await store.commit(change("k", old, { state: '"newer"' }));
     const now = (await bare.read("k", []))?.record ?? expect.fail();
-    await bare.replaceTexts("k", [{ place: state, from: now.state, to: old.state }]);
+    await bare.replaceTexts("k", [{ place: stateAt(now.seq), from: now.state, to: old.state }]);
     expect((await store.read("k", []))?.record.state).not.toContain("secret");
   });
 
@@ -160,14 +160,14 @@ describe("a text that was altered or moved", () => {
     const { journal, events } = await startJournal({ store, kinds });
     const id = await accept(journal, "bad", { kind: "work", delayMs: 200 });
     const record = (await bare.read("bad", []))?.record ?? expect.fail();
-    await bare.replaceTexts("bad", [{ place: state, from: record.state, to: alter(record.state) }]);
+    await bare.replaceTexts("bad", [{ place: stateAt(record.seq), from: record.state, to: alter(record.state) }]);
     await until("it is set aside", () => kindsOf(events, "set aside").length > 0);
     const other = await accept(journal, "good", { kind: "work" });
     expect(await outcomeOf(journal, "good", other)).toMatchObject({ kind: "succeeded" });
     await until("it is out of the way", async () => (await bare.read("bad", []))?.record.dueAt === null);
 
     const aside = (await bare.read("bad", []))?.record ?? expect.fail();
-    await bare.replaceTexts("bad", [{ place: state, from: aside.state, to: record.state }]);
+    await bare.replaceTexts("bad", [{ place: stateAt(aside.seq), from: aside.state, to: record.state }]);
     await journal.restore("bad");
     expect(await outcomeOf(journal, "bad", id)).toEqual({ kind: "succeeded", result: "done" });
   });
@@ -176,7 +176,7 @@ describe("a text that was altered or moved", () => {
     const { bare, store } = await pair("a");
     await store.commit(change("k", null, { state: "1" }));
     const record = (await bare.read("k", []))?.record ?? expect.fail();
-    await bare.replaceTexts("k", [{ place: state, from: record.state, to: "osbert-enc:2:anything" }]);
+    await bare.replaceTexts("k", [{ place: stateAt(record.seq), from: record.state, to: "osbert-enc:2:anything" }]);
     await expect(store.read("k", [])).rejects.toMatchObject({ code: "schema-newer" });
   });
 });
@@ -279,7 +279,7 @@ describe("opening", () => {
   ])("a register that is %s is refused, and stays as it is", async (_, code, text) => {
     const { bare } = await pair("a");
     const { record } = (await bare.read("osbert.keys", [])) ?? expect.fail();
-    await bare.replaceTexts("osbert.keys", [{ place: state, from: record.state, to: text }]);
+    await bare.replaceTexts("osbert.keys", [{ place: stateAt(record.seq), from: record.state, to: text }]);
     await expect(opened(bare, "a")).rejects.toMatchObject({ code });
     await expect(openJournal({ store: bare, kinds })).rejects.toMatchObject({ code });
     expect((await bare.read("osbert.keys", []))?.record).toEqual({ ...record, state: text });
@@ -301,7 +301,11 @@ describe("the register of keys", () => {
     expect(await store.remove("osbert.keys", before.record)).toBe(false);
     await store.setAside("osbert.keys");
     await store.restore("osbert.keys");
-    expect(await store.replaceTexts("osbert.keys", [{ place: state, from: before.record.state, to: "x" }])).toBe(0);
+    expect(
+      await store.replaceTexts("osbert.keys", [
+        { place: stateAt(before.record.seq), from: before.record.state, to: "x" },
+      ]),
+    ).toBe(0);
     expect(await bare.read("osbert.keys", [])).toEqual(before);
   });
 

@@ -48,7 +48,7 @@ describe.skipIf(mysqlUrl === null)("mysql: what statements cost", () => {
         [60, () => store.commit(newRecord("new"))],
         [60, () => store.renew("o", [{ key: "full 00500", epoch: 0 }], 1)],
         [60, () => store.setAside("full 00500")],
-        [60, () => store.replaceTexts("full 00500", [{ place: { kind: "state" }, from: "{}", to: "[]" }])],
+        [60, () => store.replaceTexts("full 00500", [{ place: { kind: "state", seq: 1 }, from: "{}", to: "[]" }])],
         [60, () => store.replaceTexts("full 00500", [{ place: { kind: "part", id: "p" }, from: "{}", to: "[]" }])],
         [60, () => store.replaceTexts("full 00500", [{ place: { kind: "entry", seq: 1 }, from: "{}", to: "[]" }])],
         [60, () => store.reap("o")],

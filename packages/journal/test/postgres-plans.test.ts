@@ -102,7 +102,7 @@ function statements(place: PostgresPlace): { readonly statement: Statement; read
     {
       statement: replaceTextsStatement(schema),
       values: replaceTextsValues("k1", [
-        { place: { kind: "state" }, from: "{}", to: "[]" },
+        { place: { kind: "state", seq: 1 }, from: "{}", to: "[]" },
         { place: { kind: "part", id: "p1" }, from: "{}", to: "[]" },
         { place: { kind: "entry", seq: 1 }, from: "{}", to: "[]" },
       ]),

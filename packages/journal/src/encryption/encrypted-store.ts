@@ -80,7 +80,8 @@ class CipherStore implements EncryptedStore {
     try {
       await registerActiveKey(this.#store, this.#cipher);
     } catch (error) {
-      await this.#store.close();
+      // What is wrong with the keys matters more than a close that fails.
+      await this.#store.close().catch(() => undefined);
       throw error;
     }
   }
@@ -217,7 +218,7 @@ class CipherStore implements EncryptedStore {
     switch (place.kind) {
       case "state": {
         const record = (await this.#store.read(key, []))?.record;
-        return record && { text: record.state, place: placeOfState(record) };
+        return record?.seq !== place.seq ? undefined : { text: record.state, place: placeOfState(record) };
       }
       case "part": {
         const text = (await this.#store.read(key, [place.id]))?.parts.get(place.id);

@@ -183,5 +183,5 @@ class Rotator {
 }
 
 function stateOf({ key, seq, state }: StoredRecord): StoredText {
-  return { text: state, at: { kind: "state" }, place: { kind: "state", key, seq } };
+  return { text: state, at: { kind: "state", seq }, place: { kind: "state", key, seq } };
 }

@@ -261,7 +261,7 @@ function isAt(shelf: Shelf | undefined, expected: Expected | null): boolean {
 function replaceText(shelf: Shelf, { place, from, to }: TextReplacement): boolean {
   switch (place.kind) {
     case "state":
-      if (shelf.record.state !== from) return false;
+      if (shelf.record.seq !== place.seq || shelf.record.state !== from) return false;
       shelf.record = { ...shelf.record, state: to };
       return true;
     case "part":

@@ -4,7 +4,7 @@ import { changeOf } from "../changes.js";
 import type { StoreFixture, StoreTests } from "../store-fixture.js";
 import { hostileTexts } from "./hostile-texts.js";
 
-const state = (from: string, to: string): TextReplacement => ({ place: { kind: "state" }, from, to });
+const state = (seq: number, from: string, to: string): TextReplacement => ({ place: { kind: "state", seq }, from, to });
 const part = (id: string, from: string, to: string): TextReplacement => ({ place: { kind: "part", id }, from, to });
 const entry = (seq: number, from: string, to: string): TextReplacement => ({ place: { kind: "entry", seq }, from, to });
 
@@ -17,7 +17,7 @@ export const replaceTextsTests: StoreTests = {
     const other = await everything(fixture, "other");
     fixture.clock.advance(1_234);
     const replaced = await fixture.store.replaceTexts("k", [
-      state('"state"', '"new state"'),
+      state(3, '"state"', '"new state"'),
       part("p", '"part p"', '"new part p"'),
       entry(2, '"entry 2"', '"new entry 2"'),
     ]);
@@ -38,7 +38,7 @@ export const replaceTextsTests: StoreTests = {
     await createRich(fixture, "k");
     const before = await everything(fixture, "k");
     const replaced = await fixture.store.replaceTexts("k", [
-      state("another state", '"x"'),
+      state(3, "another state", '"x"'),
       part("p", '"part p" ', '"x"'),
       part("q", '"part q"', '"new part q"'),
       entry(1, '"ENTRY 1"', '"x"'),
@@ -49,8 +49,19 @@ export const replaceTextsTests: StoreTests = {
     assert.deepEqual(await everything(fixture, "k"), { ...before, parts });
   },
 
+  "J2: a state is replaced only at the seq that it was read at, even if its text is the same since": async (
+    fixture,
+  ) => {
+    const first = await fixture.create("k", { state: '"same"' });
+    const second = await fixture.change(first);
+    assert.equal(await fixture.store.replaceTexts("k", [state(first.seq, '"same"', '"x"')]), 0);
+    assert.deepEqual(await fixture.record("k"), second);
+    assert.equal(await fixture.store.replaceTexts("k", [state(second.seq, '"same"', '"x"')]), 1);
+    assert.deepEqual(await fixture.record("k"), { ...second, state: '"x"' });
+  },
+
   "J2: texts of what is not there are not replaced, and nothing comes to be": async (fixture) => {
-    assert.equal(await fixture.store.replaceTexts("k", [state("", "x"), part("p", "", "x"), entry(1, "", "x")]), 0);
+    assert.equal(await fixture.store.replaceTexts("k", [state(1, "", "x"), part("p", "", "x"), entry(1, "", "x")]), 0);
     assert.deepEqual(await fixture.find(), []);
     await createRich(fixture, "k");
     const before = await everything(fixture, "k");
@@ -68,7 +79,7 @@ export const replaceTextsTests: StoreTests = {
     });
     let from: string = first;
     for (const to of [...hostileTexts, first]) {
-      const replacements = [state(from, to), part("p", from, to), entry(1, from, to)];
+      const replacements = [state(1, from, to), part("p", from, to), entry(1, from, to)];
       assert.equal(await fixture.store.replaceTexts("k", replacements), 3, JSON.stringify([from, to]));
       const read = await fixture.store.read("k", ["p"]);
       const [noted] = await fixture.entries("k");
@@ -87,7 +98,7 @@ export const replaceTextsTests: StoreTests = {
       entries: ids.map((id) => ({ kind: "noted", operation: null, body: `of ${id}` })),
     });
     const replacements = [
-      state(large, `${large}y`),
+      state(60, large, `${large}y`),
       ...ids.map((id) => part(id, `of ${id}`, `new ${id}`)),
       ...ids.map((id, index) => entry(index + 1, `of ${id}`, `new ${id}`)),
     ];
@@ -128,7 +139,7 @@ export const replaceTextsTests: StoreTests = {
 
   "J1: replaced texts are there after a restart": async (fixture) => {
     await createRich(fixture, "k");
-    await fixture.store.replaceTexts("k", [state('"state"', '"new"'), part("q", '"part q"', '"new"')]);
+    await fixture.store.replaceTexts("k", [state(3, '"state"', '"new"'), part("q", '"part q"', '"new"')]);
     const before = await everything(fixture, "k");
     await fixture.restart();
     assert.deepEqual(await everything(fixture, "k"), before);
@@ -179,7 +190,7 @@ function body(text: string) {
 
 /** Of a record whose part says the same as its state. */
 function replacementsOf(record: StoredRecord, to: string): readonly TextReplacement[] {
-  return [state(record.state, to), part("p", record.state, to)];
+  return [state(record.seq, record.state, to), part("p", record.state, to)];
 }
 
 /** A resource with everything that a resource can have, held by a runner. */

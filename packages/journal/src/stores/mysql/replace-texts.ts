@@ -44,8 +44,8 @@ function statementOf(
   switch (place.kind) {
     case "state":
       return {
-        sql: `update ${resource} set state = ? where id = ? and sha2(state, 256) = ?`,
-        values: [to, id, hash],
+        sql: `update ${resource} set state = ? where id = ? and seq = ? and sha2(state, 256) = ?`,
+        values: [to, id, place.seq, hash],
       };
     case "part":
       return {

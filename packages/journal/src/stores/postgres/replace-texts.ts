@@ -18,8 +18,8 @@ export function replaceTextsStatement({ resource, entry, part }: Schema): Statem
       with held as materialized (select id, key from ${resource} where key = $2 for no key update),
       states as (
         update ${resource} as r set state = ${text("c.new")}
-        from unnest(${texts(3)}, ${texts(4)}) as c(old, new)
-        where r.key = (select key from held) and r.state = ${text("c.old")}
+        from unnest($11::bigint[], ${texts(3)}, ${texts(4)}) as c(seq, old, new)
+        where r.key = (select key from held) and r.seq = c.seq and r.state = ${text("c.old")}
         returning 1
       ),
       new_parts as materialized (
@@ -48,7 +48,9 @@ export function replaceTextsStatement({ resource, entry, part }: Schema): Statem
 
 /** No two of one place: a statement writes a row once. */
 export function replaceTextsValues(key: string, replacements: readonly TextReplacement[]): Value[] {
-  const states = replacements.filter(({ place }) => place.kind === "state");
+  const states = replacements.flatMap(({ place, from, to }) =>
+    place.kind === "state" ? [{ seq: place.seq, from, to }] : [],
+  );
   const parts = replacements.flatMap(({ place, from, to }) =>
     place.kind === "part" ? [{ id: place.id, from, to }] : [],
   );
@@ -67,5 +69,6 @@ export function replaceTextsValues(key: string, replacements: readonly TextRepla
   const [oldStates = "", newStates = "", ids = "", oldParts = "", newParts = "", oldEntries = "", newEntries = ""] =
     packed;
   const seqs = packNumbers(entries.map(({ seq }) => seq));
-  return [separator, key, oldStates, newStates, ids, oldParts, newParts, seqs, oldEntries, newEntries];
+  const at = packNumbers(states.map(({ seq }) => seq));
+  return [separator, key, oldStates, newStates, ids, oldParts, newParts, seqs, oldEntries, newEntries, at];
 }

@@ -4,7 +4,7 @@ import type { Connection } from "./connection.js";
 const ofResource = "resource = (select id from resource where key = ?)";
 
 export const replaceSql = {
-  state: "update resource set state = ? where key = ? and state = ?",
+  state: "update resource set state = ? where key = ? and seq = ? and state = ?",
   part: `update part set body = ? where ${ofResource} and id = ? and body = ?`,
   entry: `update entry set body = ? where ${ofResource} and seq = ? and body = ?`,
 } as const;
@@ -28,7 +28,7 @@ export class TextReplacer {
     const { state, part, entry } = this.#statements;
     switch (place.kind) {
       case "state":
-        return state.run(to, key, from).changes;
+        return state.run(to, key, place.seq, from).changes;
       case "part":
         return part.run(to, key, place.id, from).changes;
       case "entry":
