@@ -1,5 +1,5 @@
 import { keyRegisterKey } from "../names.js";
-import type { Store, StoredRecord, TextPlace, TextReplacement } from "../store.js";
+import type { Store, StoredEntry, StoredPart, StoredRecord, TextPlace, TextReplacement } from "../store.js";
 import { noteUse, registerActiveKey } from "./key-register.js";
 import type { Opened, Place, TextCipher } from "./text-cipher.js";
 
@@ -40,8 +40,6 @@ const resourcesOfPage = 100;
 const textsOfPage = 50;
 /** Resources at a time: enough to share durable writes, few enough to leave room for the work of others. */
 const atOnce = 4;
-/** How often commits of others may be faster at one text. Then it is theirs, and the next walk looks at it again. */
-const mostTries = 5;
 const mostWalks = 3;
 
 /** What a walk found that was not under the active key. */
@@ -119,69 +117,60 @@ class Rotator {
   }
 
   async #resource(record: StoredRecord, finds: Finds): Promise<void> {
-    const { key } = record;
+    const { key, seq, state } = record;
     if (key === keyRegisterKey) return;
     finds.resources++;
-    // The page has brought the state along; it is read again only if a commit was faster.
-    await this.#replace(key, finds, async (tries) => {
-      const found = tries === 0 ? record : (await this.#store.read(key, []))?.record;
-      return found === undefined ? [] : [stateOf(found)];
-    });
-    let part: string | null = null;
-    do part = await this.#partsAfter(key, part, finds);
-    while (part !== null);
-    let seq: number | null = 0;
-    do seq = await this.#entriesAfter(key, seq, finds);
-    while (seq !== null);
+    await this.#replace(key, finds, [{ text: state, at: { kind: "state", seq }, place: { kind: "state", key, seq } }]);
+    await this.#parts(key, finds);
+    await this.#entries(key, finds);
   }
 
-  /** Answers where the next page begins; null after the last one. */
-  async #partsAfter(key: string, after: string | null, finds: Finds): Promise<string | null> {
-    let next: string | null = null;
-    await this.#replace(key, finds, async () => {
-      const parts = await this.#store.parts(key, { prefix: "", after, limit: textsOfPage });
-      next = parts.length < textsOfPage ? null : (parts.at(-1)?.id ?? null);
-      return parts.map(({ id, body }) => ({ text: body, at: { kind: "part", id }, place: { kind: "part", key, id } }));
-    });
-    return next;
-  }
-
-  async #entriesAfter(key: string, after: number, finds: Finds): Promise<number | null> {
-    let next: number | null = null;
-    await this.#replace(key, finds, async () => {
-      const entries = await this.#store.entries(key, { kind: "after", after, limit: textsOfPage });
-      next = entries.length < textsOfPage ? null : (entries.at(-1)?.seq ?? null);
-      return entries.map(({ seq, kind, body }) => ({
-        text: body,
-        at: { kind: "entry", seq },
-        place: { kind: "entry", key, seq, entryKind: kind },
-      }));
-    });
-    return next;
-  }
-
-  /** Looks at texts and replaces those that are not under the active key, again if others were faster. */
-  async #replace(key: string, finds: Finds, look: (tries: number) => Promise<readonly StoredText[]>): Promise<void> {
-    for (let tries = 0; tries < mostTries; tries++) {
-      const texts = await look(tries);
-      const replacements = texts.flatMap((text) => this.#resealed(text, tries === 0 ? finds : undefined));
-      if (replacements.length === 0) return;
-      const replaced = await this.#store.replaceTexts(key, replacements);
-      this.replaced += replaced;
-      if (replaced === replacements.length) return;
+  async #parts(key: string, finds: Finds): Promise<void> {
+    for (let after: string | null = null; ; ) {
+      const page: readonly StoredPart[] = await this.#store.parts(key, { prefix: "", after, limit: textsOfPage });
+      await this.#replace(
+        key,
+        finds,
+        page.map(({ id, body }) => ({ text: body, at: { kind: "part", id }, place: { kind: "part", key, id } })),
+      );
+      const last = page.at(-1);
+      if (last === undefined || page.length < textsOfPage) return;
+      after = last.id;
     }
   }
 
-  #resealed({ text, at, place }: StoredText, finds: Finds | undefined): readonly TextReplacement[] {
+  async #entries(key: string, finds: Finds): Promise<void> {
+    for (let after = 0; ; ) {
+      const page: readonly StoredEntry[] = await this.#store.entries(key, { kind: "after", after, limit: textsOfPage });
+      await this.#replace(
+        key,
+        finds,
+        page.map(({ seq, kind, body }) => ({
+          text: body,
+          at: { kind: "entry", seq },
+          place: { kind: "entry", key, seq, entryKind: kind },
+        })),
+      );
+      const last = page.at(-1);
+      if (last === undefined || page.length < textsOfPage) return;
+      after = last.seq;
+    }
+  }
+
+  /** What a commit has written since it was read is not replaced: it is under the key of whoever wrote it, and the next walk sees it. */
+  async #replace(key: string, finds: Finds, texts: readonly StoredText[]): Promise<void> {
+    const replacements = texts.flatMap((text) => this.#resealed(text, finds));
+    if (replacements.length === 0) return;
+    const replaced = await this.#store.replaceTexts(key, replacements);
+    this.replaced += replaced;
+  }
+
+  #resealed({ text, at, place }: StoredText, finds: Finds): readonly TextReplacement[] {
     const opened = this.#cipher.open(text, place);
     if (opened.kind === "opened" && opened.keyId === this.#cipher.active) return [];
-    finds?.note(opened);
+    finds.note(opened);
     // What cannot be read stays as it is: someone may bring the key, or mend it.
     if (opened.kind === "locked" || opened.kind === "broken") return [];
     return [{ place: at, from: text, to: this.#cipher.seal(opened.text, place) }];
   }
-}
-
-function stateOf({ key, seq, state }: StoredRecord): StoredText {
-  return { text: state, at: { kind: "state", seq }, place: { kind: "state", key, seq } };
 }
