@@ -3,11 +3,13 @@ import { encryptedStore } from "../src/encryption/index.js";
 import { openJournal } from "../src/journal.js";
 import type { Store, TextPlace } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
+import { postgresStore } from "../src/stores/postgres/index.js";
 import { sqliteStore } from "../src/stores/sqlite/index.js";
 import { faultyStore } from "../src/testing/index.js";
 import { contentsOf, keysUsed, ringOf, textsOf } from "./encryption-fixture.js";
 import { accept, kindsOf, outcomeOf, startJournal, until } from "./faults-fixture.js";
 import { change } from "./postgres-change.js";
+import { PostgresPlace, postgresUrl } from "./postgres-support.js";
 import { databasePath } from "./sqlite-fixture.js";
 
 const kinds = { work: { run: async () => "done" } };
@@ -376,6 +378,40 @@ describe("a process whose ring lacks a key that others have begun to use", () =>
     expect(answer.nextDueAt).toBe(6_000);
     expect((await bare.read("theirs", []))?.record).toMatchObject({ lease: null, dueAt: 6_000 });
   });
+});
+
+describe.skipIf(postgresUrl === null)("processes on one PostgreSQL database", () => {
+  const openAll = (place: PostgresPlace, rings: readonly string[]) =>
+    Promise.allSettled(
+      rings.map(async (id) => {
+        const store = encryptedStore(postgresStore(place.newPool(), { schema: place.schema }), ringOf(id));
+        await store.open();
+        place.atEnd(() => store.close());
+        return store;
+      }),
+    );
+  const refusals = (ends: readonly PromiseSettledResult<Store>[]) =>
+    ends.flatMap((end) => (end.status === "rejected" ? [(end.reason as { code: string }).code] : []));
+
+  test("that open it at once for the first time all succeed with one ring", () =>
+    PostgresPlace.use(async (place) => {
+      const ends = await openAll(place, ["a", "a", "a", "a"]);
+      expect(refusals(ends)).toEqual([]);
+      const stores = ends.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
+      await Promise.all(stores.map((store, index) => store.commit(change(`k${index}`, null, rich))));
+      for (const store of stores) {
+        const found = await store.find({ after: null, limit: 9 });
+        expect(found.map(({ key, state }) => [key, state])).toEqual(
+          stores.map((_, index) => [`k${index}`, rich.state]),
+        );
+      }
+    }));
+
+  test("that open it at once with different keys: the first one's count, the others are refused", () =>
+    PostgresPlace.use(async (place) => {
+      const rings = ["a", "b", "a'", "b'"];
+      expect(refusals(await openAll(place, rings))).toHaveLength(3);
+    }));
 });
 
 test("a journal without keys that runs on while another process begins to encrypt sets nothing aside", async () => {
