@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { registerClientCommands } from "./client/register-client-commands.js";
 import { endQuietlyWhenNobodyReads } from "./client/surroundings.js";
 import { registerConfig } from "./config/config-command.js";
+import { registerKeys } from "./keys/keys-command.js";
 import { registerMigrate } from "./serve/migrate-command.js";
 import { registerServe } from "./serve/serve-command.js";
 import { usageErrorsHaveTheirStatus } from "./usage-status.js";
@@ -16,6 +17,7 @@ export function osbertProgram(): Command {
   registerServe(program);
   registerConfig(program);
   registerMigrate(program);
+  registerKeys(program);
   registerClientCommands(program);
   return program;
 }

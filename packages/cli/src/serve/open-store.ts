@@ -1,20 +1,33 @@
 import { mkdir } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { JournalError, type Store } from "@osbert/journal";
+import { type EncryptedStore, encryptedStore, parseKeyRing } from "@osbert/journal/encryption";
 import type { Settings } from "../settings/table.js";
 import { Told } from "../told.js";
 
 /** A store that is not open yet, and what it needs to be let go of afterwards. */
 export interface ChosenStore {
   readonly store: Store;
+  /** The same, if keys are set. */
+  readonly encrypted: EncryptedStore | null;
   /** For people: without a password. */
   readonly address: string;
   /** After the store was closed. */
   readonly release: () => Promise<void>;
 }
 
-/** The store that the settings name. Connects to nothing yet. */
+/** The store that the settings name, encrypted if they name keys. Connects to nothing yet. */
 export async function chooseStore(settings: Settings, options: { readonly migrate: boolean }): Promise<ChosenStore> {
+  const plain = await choosePlainStore(settings, options);
+  if (settings.keys === undefined) return { ...plain, encrypted: null };
+  const encrypted = encryptedStore(plain.store, parseKeyRing(settings.keys.reveal()));
+  return { ...plain, store: encrypted, encrypted };
+}
+
+async function choosePlainStore(
+  settings: Settings,
+  options: { readonly migrate: boolean },
+): Promise<Omit<ChosenStore, "encrypted">> {
   const url = settings.store.reveal();
   const { schema, connections } = settings.database;
   const address = settings.store.toString();

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { parseKeyRing } from "@osbert/journal/encryption";
 import type { Fault } from "./fault.js";
 import type { Secret } from "./secret.js";
 import { didYouMean } from "./suggest.js";
@@ -49,6 +50,14 @@ export function checkTogether(settings: Settings, places: ReadonlyMap<string, Pl
       );
   });
 
+  if (settings.keys !== undefined) {
+    try {
+      parseKeyRing(settings.keys.reveal());
+    } catch (error) {
+      // It says the number of a line, and nothing of a key.
+      fault("keys", `${error instanceof Error ? error.message : error}; \`osbert keys new\` makes one`);
+    }
+  }
   const known = [settings.credentials, settings.tokens, tls.clients].some((list) => (list?.length ?? 0) > 0);
   if (settings.authentication === "none" && known) {
     fault("authentication", "is none, although it is said who may ask; leave it out, or leave those out");

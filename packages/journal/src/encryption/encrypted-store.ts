@@ -60,6 +60,7 @@ class CipherStore implements EncryptedStore {
   readonly #store: Store;
   readonly #cipher: TextCipher;
   readonly #acceptPlain: boolean;
+  readonly #opened = new WeakMap<StoredRecord, StoredRecord>();
 
   constructor(store: Store, cipher: TextCipher, acceptPlain: boolean) {
     this.#store = store;
@@ -243,10 +244,15 @@ class CipherStore implements EncryptedStore {
     return opened.text;
   }
 
+  /** A store may answer the same record again and again: it is decrypted once, and stays the same. */
   #record(record: StoredRecord): StoredRecord {
+    const known = this.#opened.get(record);
+    if (known !== undefined) return known;
     const opened = this.#open(record.state, placeOfState(record));
     if (opened.kind === "locked") throw opened.error;
-    return { ...record, state: stateText(opened) };
+    const readable = { ...record, state: stateText(opened) };
+    this.#opened.set(record, readable);
+    return readable;
   }
 }
 
