@@ -20,6 +20,8 @@ export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOption
     ...(trustProxy !== undefined && { trustProxy }),
     logger: false,
     forceCloseConnections: "idle",
+    // What comes on a connection that is there while the server closes is answered: the broker stops after it.
+    return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: false },
     frameworkErrors: (_error, _request, reply) =>
       void sendRefusal(reply, new BrokerError("bad-request", "the path is not validly percent-encoded")),
