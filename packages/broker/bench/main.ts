@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { cpus, tmpdir, totalmem } from "node:os";
+import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -21,6 +21,7 @@ const connections = 64;
 const instances = quick ? 100_000 : 1_000_000;
 const known = "a-known-instance";
 const made: string[] = [];
+const load1m = loadavg()[0] ?? 0;
 
 interface Server {
   readonly process: ChildProcess;
@@ -77,9 +78,9 @@ try {
   );
   const report = {
     date: new Date().toISOString(),
-    cores: cpus().length,
-    memoryGb: Math.round(totalmem() / 2 ** 30),
-    node: process.version,
+    quick,
+    command: "npm run bench:broker",
+    load: load1m,
     rows: [...rows, lifecycles],
     instances,
     fills,

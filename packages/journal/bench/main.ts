@@ -7,11 +7,11 @@ import { type Figure, inUnit, meets } from "./figure.js";
 import { fsyncTime } from "./fsync-time.js";
 import { describeMachine } from "./machine.js";
 import { helpText, type Options, readOptions } from "./options.js";
-import { asText, type Report } from "./report.js";
+import { asText, type Report, tableOf } from "./report.js";
 import { runBenchmark } from "./run-benchmark.js";
 import { type Servers, startServers } from "./servers.js";
 
-/** `npm run bench`: runs the benchmarks one after the other, each in a process of its own, and tells what came out. */
+/** `npm run bench:journal`: runs the benchmarks one after the other, each in a process of its own, and tells what came out. */
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<number> {
@@ -32,13 +32,14 @@ async function main(args: readonly string[]): Promise<number> {
     const { figures, failures } = await runAll(chosen, options, servers, interrupted.signal);
     const report: Report = {
       date: new Date().toISOString(),
-      command: ["npm run bench", ...(args.length > 0 ? ["--", ...args] : [])].join(" "),
+      command: ["npm run bench:journal", ...(args.length > 0 ? ["--", ...args] : [])].join(" "),
       quick: options.quick,
       tookSeconds: Math.round((performance.now() - started) / 1000),
       machine,
       fsync,
       leftOut: [...servers.leftOut, ...failures],
       figures,
+      table: tableOf(figures),
     };
     console.log(`\n${asText(report)}`);
     await mkdir(dirname(options.json), { recursive: true });

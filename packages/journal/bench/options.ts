@@ -34,7 +34,7 @@ export function readOptions(args: readonly string[]): Options {
 
 export function helpText(): string {
   const width = Math.max(...benchmarks.map(({ name }) => name.length));
-  return `npm run bench -- [options]
+  return `npm run bench:journal -- [options]
 
   --only <name>    this benchmark alone; may be given several times
   --store <name>   on this store alone (sqlite, postgresql, mariadb); may be given several times

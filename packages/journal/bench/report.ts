@@ -13,6 +13,12 @@ export interface Report {
   readonly fsync: FsyncTime;
   readonly leftOut: readonly string[];
   readonly figures: readonly Figure[];
+  /** The same for people: the head and a row for each. */
+  readonly table: readonly (readonly string[])[];
+}
+
+export function tableOf(figures: readonly Figure[]): readonly (readonly string[])[] {
+  return [heads, ...figures.map(cells)];
 }
 
 export function asText(report: Report): string {
@@ -35,7 +41,7 @@ export function asText(report: Report): string {
 const heads = ["benchmark", "store", "measured", "target", "", "absolute"];
 
 function asTable(figures: readonly Figure[]): readonly string[] {
-  const rows = [heads, ...figures.map(cells)];
+  const rows = tableOf(figures);
   const widths = heads.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) =>
     `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`;

@@ -1,0 +1,87 @@
+/** What the journal's benchmark writes; see packages/journal/bench/report.ts. */
+export interface JournalReport {
+  readonly date: string;
+  readonly command: string;
+  readonly tookSeconds: number;
+  readonly machine: {
+    readonly cores: number;
+    readonly cpu: string;
+    readonly memoryGb: number;
+    readonly node: string;
+    readonly stores: readonly string[];
+    readonly load: number;
+  };
+  readonly fsync: { readonly p50Ms: number; readonly p99Ms: number };
+  readonly leftOut: readonly string[];
+  /** The head and a row for each figure. */
+  readonly table: readonly (readonly string[])[];
+}
+
+interface Row {
+  readonly what: string;
+  readonly ratio: number;
+  readonly target: number | null;
+  readonly brokerPerSecond: number;
+  readonly ceilingPerSecond: number;
+}
+
+/** What the broker's benchmark writes; see packages/broker/bench/main.ts. */
+export interface BrokerReport {
+  readonly date: string;
+  readonly command: string;
+  readonly load: number;
+  readonly rows: readonly Row[];
+  readonly instances: number;
+  readonly fills: readonly Row[];
+}
+
+/** docs/benchmarks.md: figures with what they were measured on, and what they are held against. */
+export function benchmarksPage(journal: JournalReport, broker: BrokerReport): string {
+  const { machine, fsync } = journal;
+  return `# Benchmarks
+
+Written by \`npm run bench\`. Every figure is a ratio to a ceiling that was measured in the same run, turn by turn, because machines are noisy;
+the absolute numbers beside it belong to this machine alone. A target that is missed says MISS.
+
+| | |
+|---|---|
+| machine | ${machine.cores} cores (${machine.cpu.trim()}), ${machine.memoryGb} GB |
+| software | Node ${machine.node}, ${machine.stores.join(", ")} |
+| disk | fdatasync of 4 KiB: p50 ${fsync.p50Ms.toFixed(2)} ms, p99 ${fsync.p99Ms.toFixed(2)} ms |
+| load before | ${machine.load.toFixed(1)} (journal), ${broker.load.toFixed(1)} (broker) |
+| date | ${journal.date.slice(0, 10)} |
+
+## The broker over HTTP
+
+\`${broker.command}\`: 64 connections, authenticated, SQLite at \`synchronous=FULL\`. The ceiling of reads and lifecycles is a bare Fastify
+server that returns the same bytes; that of provisions is what the journal alone accepts.
+
+${rows("broker", "ceiling", broker.rows)}
+
+With ${broker.instances.toLocaleString("en")} instances in the store, against the same broker with few:
+
+${rows("with many", "with few", broker.fills)}
+
+## The journal
+
+\`${journal.command}\`, ${journal.tookSeconds} seconds.
+
+${table(journal.table)}
+${journal.leftOut.map((line) => `\nLeft out: ${line}\n`).join("")}`;
+}
+
+function rows(mine: string, theirs: string, all: readonly Row[]): string {
+  const cells = all.map(({ what, ratio, target, brokerPerSecond, ceilingPerSecond }) => {
+    const judged = target === null ? ["", ""] : [`≥ ${percent(target)}`, ratio >= target ? "pass" : "MISS"];
+    return [what, percent(ratio), ...judged, `${Math.round(brokerPerSecond)}/s`, `${Math.round(ceilingPerSecond)}/s`];
+  });
+  return table([["", "ratio", "target", "", mine, theirs], ...cells]);
+}
+
+function table([head = [], ...body]: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...body].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+function percent(ratio: number): string {
+  return `${Math.round(ratio * 100)} %`;
+}
