@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { JournalError, type JournalOptions, openJournal } from "../src/index.js";
 import { memoryStore } from "../src/stores/memory.js";
+import { interposedStore } from "../src/testing/interposed-store.js";
+import { manualClock } from "../src/testing/manual-clock.js";
 
 const by = { actor: { type: "user", subject: "anna" } } as const;
 
@@ -111,6 +113,33 @@ test("the last words of an operation on a part are kept", async () => {
   const { accepted } = await journal.transact("k", () => ({ result: null, change }), { by });
   await journal.ended("k", accepted[0]?.id ?? "", { withinMs: 10_000 });
   expect((await journal.read("k"))?.last?.description).toBe("final words");
+  await journal.stop();
+});
+
+test("a lease that its owner renews in the last moment is not taken by a decision", async () => {
+  const clock = manualClock();
+  const store = memoryStore({ clock: clock.wallMs });
+  let runs = 0;
+  const kinds = { job: { run: async () => ++runs } };
+  const accepting = await openJournal({ store, kinds, clock });
+  const accept = [{ kind: "job" }];
+  await accepting.transact("k", () => ({ result: null, change: { accept } }), { by });
+  await store.attend("frozen", () => undefined);
+  const { claimed } = await store.claim({ owner: "frozen", leaseMs: 1_000, limit: 1, laneRoom: 1, rooms: new Map() });
+  await clock.advance(1_001);
+  let renewed: readonly string[] | undefined;
+  const beside = interposedStore(store, async ({ method }, go) => {
+    // It has decided that the lease is over; its owner is back before that is committed.
+    if (method === "commit") renewed ??= await store.renew("frozen", claimed, 60_000);
+    return go();
+  });
+  const journal = await openJournal({ store: beside, kinds, clock });
+  await journal.transact("k", () => ({ result: null, change: { accept } }), { by });
+  expect(renewed).toEqual(["k"]);
+  await journal.start();
+  await clock.advance(100);
+  expect((await store.read("k", []))?.record.lease?.owner).toBe("frozen");
+  expect(runs).toBe(0);
   await journal.stop();
 });
 

@@ -15,7 +15,7 @@ import { Leases } from "./leases.js";
 import { originsOf } from "./origin.js";
 import { type OperationKinds, Runner } from "./runner.js";
 import type { StoreTime } from "./time.js";
-import { isLeased, type Seen, type Tenure, type Writer } from "./writer.js";
+import type { Seen, Tenure, Writer } from "./writer.js";
 
 export interface EnginePorts {
   readonly store: Store;
@@ -171,7 +171,8 @@ export class Engine {
     this.#leases.lose(cell);
     const { open, queued } = draft.base.state;
     const newWork = draft.state.open !== open || draft.state.queued !== queued;
-    if (isLeased(snapshot, now)) {
+    // Also one that has run out: its owner may renew it in this very moment, and only a claim can tell which of the two came first.
+    if (snapshot !== null && snapshot.record.lease !== null) {
       const tenure: Tenure = { lease: "keep", raisesEpoch: false, dueAt: newWork ? now : "keep", wake: newWork };
       return { tenure, lane: null };
     }
@@ -180,9 +181,7 @@ export class Engine {
       return { tenure: { ...this.#leases.hold(seen), raisesEpoch: true }, lane: first.lane };
     }
     const dueAt = nextLook(draft.state);
-    // An expired lease is fenced off: its owner may still believe in it.
-    const raisesEpoch = snapshot !== null && snapshot.record.lease !== null;
-    const tenure: Tenure = { lease: null, raisesEpoch, dueAt, wake: newWork && dueAt !== null && dueAt <= now };
+    const tenure: Tenure = { lease: null, raisesEpoch: false, dueAt, wake: newWork && dueAt !== null && dueAt <= now };
     return { tenure, lane: null };
   }
 
