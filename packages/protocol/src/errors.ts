@@ -1,26 +1,120 @@
 /**
  * Every way in which a broker says no, with the status that goes with it. The four with an `error` code of the specification are
- * told apart by platforms; the others are for people. The table is closed.
+ * told apart by platforms; the others are for people. The table is closed. `meaning` is what the reference page says of them.
  */
 export const brokerErrors = {
-  "bad-request": { status: 400, error: "BadRequest", reserved: false },
-  unauthorized: { status: 401, error: "Unauthorized", reserved: false },
-  forbidden: { status: 403, error: "Forbidden", reserved: false },
-  "not-found": { status: 404, error: "NotFound", reserved: false },
-  "method-not-allowed": { status: 405, error: "MethodNotAllowed", reserved: false },
-  conflict: { status: 409, error: "Conflict", reserved: false },
-  gone: { status: 410, error: "Gone", reserved: false },
-  "api-version": { status: 412, error: "UnsupportedApiVersion", reserved: false },
-  "too-large": { status: 413, error: "PayloadTooLarge", reserved: false },
-  unprocessable: { status: 422, error: "Unprocessable", reserved: false },
-  "async-required": { status: 422, error: "AsyncRequired", reserved: true },
-  concurrency: { status: 422, error: "ConcurrencyError", reserved: true },
-  "requires-app": { status: 422, error: "RequiresApp", reserved: true },
-  "maintenance-info-conflict": { status: 422, error: "MaintenanceInfoConflict", reserved: true },
-  "too-many-requests": { status: 429, error: "TooManyRequests", reserved: false },
-  "operation-failed": { status: 500, error: "OperationFailed", reserved: false },
-  unavailable: { status: 503, error: "Unavailable", reserved: false },
-  "timed-out": { status: 504, error: "TimedOut", reserved: false },
+  "bad-request": {
+    status: 400,
+    error: "BadRequest",
+    reserved: false,
+    meaning:
+      "the request is wrong: a field is missing or malformed, the parameters break the plan's schema, the service or plan is not offered",
+  },
+  unauthorized: {
+    status: 401,
+    error: "Unauthorized",
+    reserved: false,
+    meaning: "the credentials are missing or wrong; it is never said which",
+  },
+  forbidden: {
+    status: 403,
+    error: "Forbidden",
+    reserved: false,
+    meaning: "the caller is known, but may not do this; the broker itself never says it, an author's hook may",
+  },
+  "not-found": {
+    status: 404,
+    error: "NotFound",
+    reserved: false,
+    meaning: "there is no such instance, binding or path, or it cannot be fetched",
+  },
+  "method-not-allowed": {
+    status: 405,
+    error: "MethodNotAllowed",
+    reserved: false,
+    meaning: "the path is right, the method is not; the header Allow lists those that are",
+  },
+  conflict: {
+    status: 409,
+    error: "Conflict",
+    reserved: false,
+    meaning: "the id is taken by something with other attributes",
+  },
+  gone: {
+    status: 410,
+    error: "Gone",
+    reserved: false,
+    meaning: "what is to be deleted or was asked about does not exist (any more)",
+  },
+  "api-version": {
+    status: 412,
+    error: "UnsupportedApiVersion",
+    reserved: false,
+    meaning: "the platform speaks a version of the API that the broker does not",
+  },
+  "too-large": {
+    status: 413,
+    error: "PayloadTooLarge",
+    reserved: false,
+    meaning: "the body, or a value in it, is larger than the broker keeps",
+  },
+  unprocessable: {
+    status: 422,
+    error: "Unprocessable",
+    reserved: false,
+    meaning:
+      "the request is well-formed, but the service does not do this: the plan cannot be changed, bindings are left",
+  },
+  "async-required": {
+    status: 422,
+    error: "AsyncRequired",
+    reserved: true,
+    meaning: "this is only done asynchronously: ask with accepts_incomplete=true",
+  },
+  concurrency: {
+    status: 422,
+    error: "ConcurrencyError",
+    reserved: true,
+    meaning: "something else is being done to the instance or binding: ask again when that is over",
+  },
+  "requires-app": {
+    status: 422,
+    error: "RequiresApp",
+    reserved: true,
+    meaning: "a binding of this plan needs an application",
+  },
+  "maintenance-info-conflict": {
+    status: 422,
+    error: "MaintenanceInfoConflict",
+    reserved: true,
+    meaning: "the platform's maintenance_info is not the plan's: it has to read the catalog again",
+  },
+  "too-many-requests": {
+    status: 429,
+    error: "TooManyRequests",
+    reserved: false,
+    meaning: "too many requests could not be authenticated, or wait to be: ask again after Retry-After",
+  },
+  "operation-failed": {
+    status: 500,
+    error: "OperationFailed",
+    reserved: false,
+    meaning:
+      "the operation that the platform waited for has failed; or a fault of the broker, of which its log says more",
+  },
+  unavailable: {
+    status: 503,
+    error: "Unavailable",
+    reserved: false,
+    meaning: "the broker is starting, or cannot reach its store or the keys of an issuer: ask again after Retry-After",
+  },
+  "timed-out": {
+    status: 504,
+    error: "TimedOut",
+    reserved: false,
+    meaning:
+      "the platform waited for the end, which did not come in time; the operation was cancelled, and a create is undone",
+  },
 } as const;
 
 export type BrokerErrorCode = keyof typeof brokerErrors;
