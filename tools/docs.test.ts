@@ -71,6 +71,10 @@ describe("a snippet that is marked to be run prints what the page shows", () => 
   );
 });
 
+test("no snippet is hidden from these tests by its indentation", () => {
+  expect(pages.filter((page) => /^[ \t]+```/m.test(read(page)))).toEqual([]);
+});
+
 test("the complete broker of the README has 40 lines or fewer", () => {
   const first = programs.find(({ page }) => page === "README.md");
   expect(first?.snippet.code.trimEnd().split("\n").length).toBeLessThanOrEqual(40);
@@ -132,6 +136,7 @@ function write({ page, snippet, beside }: Program): string {
   const name = snippet.marks.get("file");
   const folder = name === undefined && beside.size === 0 ? scratch : join(scratch, place);
   mkdirSync(folder, { recursive: true });
+  writeFileSync(join(scratch, "package.json"), JSON.stringify({ type: "module" }));
   for (const [file, code] of beside) writeFileSync(join(folder, file), code);
   const file = join(folder, name ?? `${place}.ts`);
   writeFileSync(file, `${snippet.code}\nexport {};\n`);
