@@ -72,7 +72,7 @@ export function pruning(
   const ends = new Map<string, number | null>();
   for (const { kind, operation, body, at } of entries) {
     if (operation === null) continue;
-    if (kind === "accepted") parts.set(operation, payloadOf<{ part: string | null }>(body).part);
+    if (kind === "accepted") parts.set(operation, payloadOf<{ part?: string | null } | null>(body)?.part ?? null);
     if (kind !== "settled") continue;
     const { kind: outcome } = payloadOf<Outcome>(body);
     ends.set(operation, goesAt(retention, { outcome, part: parts.get(operation) ?? null, at }));
