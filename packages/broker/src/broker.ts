@@ -1,8 +1,13 @@
-import { type Journal, type JournalOptions, openJournal, type Store } from "@osbert/journal";
+import { type Journal, type JournalOptions, observedStore, openJournal, type Store } from "@osbert/journal";
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
 import { bindingPrefix } from "./bindings/binding-record.js";
 import { type BrokerCatalog, buildCatalog } from "./catalog/catalog.js";
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
+import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
+import type { Observer } from "./observe/event.js";
+import { type Readiness, storeProbe } from "./observe/readiness.js";
+import type { Tracing } from "./observe/tracing.js";
+import { aroundOf, brokerEvent, type Watch, watchOf } from "./observe/watch.js";
 import { type Cleanup, cleanupRule } from "./operations/cleanup.js";
 import { operationKinds } from "./operations/kinds.js";
 import type { Service } from "./service/service.js";
@@ -26,6 +31,10 @@ export interface BrokerOptions {
   readonly retryAfterSeconds?: number;
   /** Schedules on which finished operations are forgotten. Default: succeeded ones after 30 days, failed ones after 90. */
   readonly cleanup?: Cleanup;
+  /** Told of everything that happens: `logTo` and `metrics` of `@osbert/broker/observe`, or your own. It cannot harm the broker. */
+  readonly observe?: Observer | readonly Observer[];
+  /** Spans around requests, operations and steps: `traces` of `@osbert/broker/observe`. */
+  readonly tracing?: Tracing;
   /** Concurrency, retention, clock and what else the journal takes. */
   readonly journal?: Partial<Omit<JournalOptions, "store" | "kinds">>;
 }
@@ -45,6 +54,16 @@ export interface Broker {
    * lack a plan that has instances; then all stays as it was. Confirmed, such a plan is retired: its instances stay operable.
    */
   offer(services: readonly Service[], options?: { readonly retirePlansInUse?: boolean }): Promise<void>;
+  /** Whether requests should be sent to this process: it has started, its store answers, it is not about to stop. Takes two seconds at most. */
+  readiness(): Promise<Readiness>;
+  /** Says in `readiness` that the broker is about to stop, and changes nothing else: for load balancers that need a moment. */
+  announceStop(): void;
+  /** How much is open in all processes on the store, counted within bounds. */
+  backlog(): Promise<BrokerBacklog>;
+  /** Operations that run in this process. */
+  readonly running: number;
+  /** Who watches; `undefined` if nobody does. For the wire. */
+  readonly watch: Watch | undefined;
   /** The endpoints. Throws until the broker has started. */
   readonly verbs: Verbs;
   readonly journal: Journal;
@@ -53,6 +72,8 @@ export interface Broker {
 const defaultSyncTimeoutMs = 50_000;
 /** B6: for so long after its last operation was forgotten, a deleted instance is told from one that never was. */
 const defaultGoneMs = 365 * 24 * 60 * 60 * 1_000;
+/** A store that takes longer to answer is not one to send requests to. */
+const readinessMs = 2_000;
 /** A deprovision looks at so many bindings at a time. */
 const bindingPage = 500;
 
@@ -68,6 +89,9 @@ export function createBroker(options: BrokerOptions): Broker {
     ...(options.cleanup && { goesAt: cleanupRule(options.cleanup) }),
     ...options.journal?.retention,
   };
+  const watch = watchOf(options, () => catalog);
+  const probe = storeProbe(options.store, readinessMs);
+  let stopping = false;
   const started = () => {
     if (running === undefined) throw new BrokerError("unavailable", "the broker is starting", { retryAfterSeconds: 1 });
     return running;
@@ -77,7 +101,7 @@ export function createBroker(options: BrokerOptions): Broker {
   return {
     async start() {
       const kinds = operationKinds({ catalog: () => catalog, bindingsOf });
-      const journal = await openJournal({ ...options.journal, retention, store: options.store, kinds });
+      const journal = await openJournal({ ...options.journal, ...watching(options, watch), retention, kinds });
       const verbs = new Verbs({
         journal,
         catalog: () => catalog,
@@ -90,9 +114,26 @@ export function createBroker(options: BrokerOptions): Broker {
       running = { journal, verbs };
       await journal.start();
     },
-    async stop(stopping) {
-      await running?.journal.stop(stopping);
+    async stop(how) {
+      stopping = true;
+      await running?.journal.stop(how);
     },
+    async readiness() {
+      const state = stopping ? "the broker is stopping" : running === undefined ? "the broker is starting" : null;
+      // A store that is not open, or not any more, is not asked.
+      const reason = state ?? (await probe());
+      return reason === null ? { ready: true, reasons: [] } : { ready: false, reasons: [reason] };
+    },
+    announceStop() {
+      stopping = true;
+    },
+    async backlog() {
+      return brokerBacklog(await started().journal.backlog(), catalog);
+    },
+    get running() {
+      return running?.journal.running ?? 0;
+    },
+    watch,
     async offer(services, { retirePlansInUse = false } = {}) {
       const next = buildCatalog(services);
       const dropped = droppedPlans(catalog, next);
@@ -116,5 +157,22 @@ export function createBroker(options: BrokerOptions): Broker {
     get journal() {
       return started().journal;
     },
+  };
+}
+
+/** What the journal is given so that it can be watched; nothing of it if nobody watches. An observer of the journal alone is told, too. */
+function watching(
+  { store, journal }: BrokerOptions,
+  watch: Watch | undefined,
+): Pick<JournalOptions, "store" | "observe" | "around"> {
+  if (watch === undefined) return { store };
+  const { tell, tracing, catalog } = watch;
+  return {
+    store: observedStore(store, tell),
+    observe: (event) => {
+      tell(brokerEvent(event, catalog()));
+      journal?.observe?.(event);
+    },
+    ...(tracing !== undefined && { around: aroundOf(tracing, catalog) }),
   };
 }

@@ -9,10 +9,12 @@ export interface Caller {
   readonly credential: string;
   readonly identity: OriginatingIdentity | null;
   readonly requestId: string | null;
+  /** Where the request stands in a distributed trace. */
+  readonly trace?: string | null;
 }
 
 /** J9: how the journal tells who asked. */
-export function attributionOf({ credential, identity, requestId }: Caller): Attribution {
+export function attributionOf({ credential, identity, requestId, trace = null }: Caller): Attribution {
   const subject = identity === null ? credential : subjectOf(identity);
   return {
     actor: {
@@ -21,6 +23,7 @@ export function attributionOf({ credential, identity, requestId }: Caller): Attr
       ...(identity && { claims: { platform: identity.platform, ...identity.value } }),
     },
     ...(requestId !== null && { requestId }),
+    ...(trace !== null && { trace }),
   };
 }
 

@@ -1,4 +1,6 @@
+export { type Around, type AroundAttempt, type AroundStep, type AttemptFacts, runInside } from "./around.js";
 export { type Clock, systemClock } from "./clock.js";
+export type { Backlog, LaneOfBacklog } from "./decisions/backlog.js";
 export { type Backoff, defaultBackoff } from "./decisions/backoff.js";
 export type { KindRules } from "./decisions/kind.js";
 export { defaultRetention, type EndedAt, type Retention } from "./decisions/retention.js";
@@ -6,6 +8,7 @@ export type { Operation, OperationKind, Step, StepOptions } from "./engine/attem
 export type { OperationKinds } from "./engine/runner.js";
 export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";
 export {
+  type BacklogBounds,
   type Journal,
   type JournalOptions,
   openJournal,
@@ -14,7 +17,8 @@ export {
 } from "./journal.js";
 export type { Json } from "./json.js";
 export { limits } from "./limits.js";
-export { type CrashPoint, crashPoints, type JournalEvent, type Observe } from "./observe.js";
+export { type CrashPoint, crashPoints, type JournalEvent, type Observe, type OperationFacts } from "./observe.js";
+export { observedStore, type StoreAnswered, type StoreCallName } from "./observed-store.js";
 export type {
   Actor,
   Attribution,

@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { type Around, carefully as aroundCarefully, nothingAround } from "./around.js";
 import { type Clock, systemClock } from "./clock.js";
+import { type Backlog, backlogOf } from "./decisions/backlog.js";
 import { type Draft, viewOf } from "./decisions/draft.js";
 import { defaultRetention, type Retention } from "./decisions/retention.js";
 import { lackOfKeys } from "./encryption/without-keys.js";
@@ -11,7 +13,7 @@ import { type Ended, Waiters } from "./engine/waiters.js";
 import { Writer } from "./engine/writer.js";
 import { JournalError } from "./errors.js";
 import { checkKey } from "./names.js";
-import type { CrashPoint, Observe } from "./observe.js";
+import { type CrashPoint, factsOf, type Observe } from "./observe.js";
 import type { Attribution, OpenOperation, Outcome } from "./operation.js";
 import {
   type EntryPage,
@@ -44,6 +46,8 @@ export interface JournalOptions {
   /** How long an operation that was told to stop may take to do so. Default 10 seconds. */
   readonly graceMs?: number;
   readonly observe?: Observe;
+  /** Stands around what the functions of kinds do. */
+  readonly around?: Around;
   readonly clock?: Clock;
   readonly random?: () => number;
   /** Chance for ids: 1 to 32 lower-case letters and digits that do not come twice. */
@@ -95,6 +99,8 @@ export interface Journal {
   ): Promise<Outcome | undefined>;
   /** Keys of resources that were set aside because they cannot be read, in their order. */
   listSetAside(page?: KeyPage): Promise<Page<string>>;
+  /** How much is open, counted and sampled within bounds: for whoever watches. */
+  backlog(bounds?: Partial<BacklogBounds>): Promise<Backlog>;
   /** Puts a resource that was set aside back to work, once someone has mended it. */
   restore(key: string): Promise<void>;
   /** The store's clock. */
@@ -126,6 +132,17 @@ async function refuseWithoutKeys(store: Store): Promise<void> {
   await store.close().catch(() => undefined);
   throw lack;
 }
+
+export interface BacklogBounds {
+  /** Resources are counted no further than this in each lane. Default 10,000. */
+  readonly limit: number;
+  /** So many resources of each lane, those due earliest, are looked into. Default 200. */
+  readonly sample: number;
+  /** An operation is failing after so many failed attempts in a row. Default 5. */
+  readonly failures: number;
+}
+
+const defaultBounds: BacklogBounds = { limit: 10_000, sample: 200, failures: 5 };
 
 const defaults = { concurrency: 256, maxOpen: 10_000, timeoutMs: 10_000, graceMs: 10_000, drainMs: 10_000 };
 
@@ -163,9 +180,10 @@ class StoreJournal implements Journal {
       maxOpen: options.maxOpen ?? defaults.maxOpen,
       isStopped: () => this.#engine.isStopped,
     });
+    const around = options.around === undefined ? nothingAround : aroundCarefully(options.around);
     const settled = (draft: Draft) => this.#tell(draft);
     this.#engine = new Engine(
-      { ...common, writer: this.#writer, cells: this.#cells, reached: this.#reached, settled },
+      { ...common, writer: this.#writer, cells: this.#cells, reached: this.#reached, settled, around },
       {
         concurrency,
         laneConcurrency: options.laneConcurrency ?? Math.max(1, Math.ceil(concurrency / 2)),
@@ -340,6 +358,12 @@ class StoreJournal implements Journal {
     }
   }
 
+  async backlog(bounds: Partial<BacklogBounds> = {}): Promise<Backlog> {
+    this.#checkRunning();
+    const { limit, sample, failures } = { ...defaultBounds, ...bounds };
+    return backlogOf(await this.#store.backlog({ limit, sample }), failures);
+  }
+
   async restore(key: string): Promise<void> {
     checkKey(key);
     await this.#store.restore(key);
@@ -394,20 +418,22 @@ class StoreJournal implements Journal {
   /** What a commit has brought about, told to those who wait and those who watch. */
   #tell(draft: Draft): void {
     const { key } = draft.base;
-    for (const { id, kind, lane } of draft.accepted)
-      this.#observe({ kind: "accepted", key, operation: id, operationKind: kind, lane });
+    // What is about to be gone has no labels any more; what it was is still worth telling.
+    const labels = { ...draft.base.state.labels, ...draft.state.labels };
+    for (const operation of draft.accepted)
+      this.#observe({ kind: "accepted", ...factsOf(key, operation, labels), lane: operation.lane });
     for (const { kind, operation } of draft.entries) {
       if (kind === "cancel requested" && operation !== null)
         this.#observe({ kind: "cancel requested", key, operation });
     }
     for (const ended of draft.finished) {
-      const { id, kind, acceptedAt, endedAt, outcome } = ended.operation;
+      const { operation, requestId } = ended;
+      const { acceptedAt, endedAt, outcome, message } = operation;
       this.#observe({
         kind: "settled",
-        key,
-        operation: id,
-        operationKind: kind,
+        ...factsOf(key, { ...operation, requestId }, labels),
         outcome,
+        message,
         tookMs: endedAt - acceptedAt,
       });
       this.#waiters.tell(ended);

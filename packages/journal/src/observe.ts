@@ -1,49 +1,41 @@
-import type { Outcome } from "./operation.js";
+import type { OpenOperation, Outcome } from "./operation.js";
+
+/** What every event about an operation says of it. */
+export interface OperationFacts {
+  readonly key: string;
+  readonly operation: string;
+  readonly operationKind: string;
+  /** The part that it is about, if not the resource itself. */
+  readonly part: string | null;
+  /** Of the request that asked for it. */
+  readonly requestId: string | null;
+  /** Of the resource. */
+  readonly labels: Readonly<Record<string, string>>;
+}
 
 /** Everything worth telling, in one union. Adapters turn it into logs, metrics and traces; nothing here carries inputs or results. */
 export type JournalEvent =
-  | {
-      readonly kind: "accepted";
-      readonly key: string;
-      readonly operation: string;
-      readonly operationKind: string;
-      readonly lane: string;
-    }
-  | {
-      readonly kind: "attempt started";
-      readonly key: string;
-      readonly operation: string;
-      readonly operationKind: string;
-      readonly attempt: number;
-    }
-  | {
-      readonly kind: "step finished";
-      readonly key: string;
-      readonly operation: string;
-      readonly step: string;
-      readonly tookMs: number;
-    }
-  | { readonly kind: "waiting"; readonly key: string; readonly operation: string; readonly until: number }
-  | {
+  | (OperationFacts & { readonly kind: "accepted"; readonly lane: string })
+  | (OperationFacts & { readonly kind: "attempt started"; readonly attempt: number })
+  | (OperationFacts & { readonly kind: "step finished"; readonly step: string; readonly tookMs: number })
+  | (OperationFacts & { readonly kind: "waiting"; readonly until: number })
+  | (OperationFacts & {
       readonly kind: "retrying";
-      readonly key: string;
-      readonly operation: string;
       readonly attempt: number;
       readonly until: number;
       readonly error: unknown;
-    }
-  | {
+    })
+  | (OperationFacts & {
       readonly kind: "settled";
-      readonly key: string;
-      readonly operation: string;
-      readonly operationKind: string;
       readonly outcome: Outcome["kind"];
+      /** The failure's message, as whoever asked is told it, or the reason of the cancellation. */
+      readonly message: string | null;
       readonly tookMs: number;
-    }
+    })
   | { readonly kind: "cancel requested"; readonly key: string; readonly operation: string }
-  | { readonly kind: "abandoned"; readonly key: string; readonly operation: string; readonly why: string }
+  | (OperationFacts & { readonly kind: "abandoned"; readonly why: string })
+  | (OperationFacts & { readonly kind: "unknown kind" })
   | { readonly kind: "lease lost"; readonly key: string; readonly running: number }
-  | { readonly kind: "unknown kind"; readonly key: string; readonly operation: string; readonly operationKind: string }
   | { readonly kind: "taken over"; readonly resources: number }
   | { readonly kind: "set aside"; readonly key: string; readonly error: unknown }
   | { readonly kind: "pruned"; readonly key: string; readonly entries: number; readonly removed: boolean }
@@ -52,6 +44,14 @@ export type JournalEvent =
   | { readonly kind: "presence lost" };
 
 export type Observe = (event: JournalEvent) => void;
+
+export function factsOf(
+  key: string,
+  { id, kind, part, requestId }: Pick<OpenOperation, "id" | "kind" | "part" | "requestId">,
+  labels: OperationFacts["labels"],
+): OperationFacts {
+  return { key, operation: id, operationKind: kind, part, requestId, labels };
+}
 
 /** Where the crash suite kills the process. Every name is a moment between two effects. */
 export const crashPoints = [

@@ -14,6 +14,8 @@ export interface Attribution {
   /** Why: the number of the entry, or the words, that led to this one. */
   readonly cause?: number | string;
   readonly requestId?: string;
+  /** Where the request stands in a distributed trace, as a W3C traceparent: what is done for it later goes on from there. */
+  readonly trace?: string;
 }
 
 /** The journal itself, where nobody asked. */

@@ -71,6 +71,13 @@ export interface Store {
   /** Records by key (byte order) after `after`: all, or those whose key starts with a prefix and that have a label, as asked. */
   find(query: Query): Promise<readonly StoredRecord[]>;
 
+  /**
+   * How much is open, for whoever watches. Counts along the indexes of what is due and of what is leased, and reads the earliest due
+   * records of each lane, both up to the given bounds and never all (J10). Lanes in which nothing has a due time are left out, and so
+   * is the lane "", where nothing is open. Its numbers need not be of one moment.
+   */
+  backlog(request: BacklogRequest): Promise<StoredBacklog>;
+
   /** Removes the resource with all that belongs to it, if it still has the expected seq and epoch. */
   remove(key: string, expected: Expected): Promise<boolean>;
 
@@ -236,6 +243,31 @@ export interface PartRange {
   readonly prefix: string;
   readonly after: string | null;
   readonly limit: number;
+}
+
+export interface BacklogRequest {
+  /** Count no further than this, in each lane. */
+  readonly limit: number;
+  /** Records to read of each lane. */
+  readonly sample: number;
+}
+
+export interface StoredBacklog {
+  readonly now: number;
+  /** By lane (byte order). */
+  readonly lanes: readonly LaneBacklog[];
+  /** Records that someone runs, in all lanes; counted up to the limit. */
+  readonly leased: number;
+}
+
+export interface LaneBacklog {
+  readonly lane: string;
+  /** Due by now. */
+  readonly due: number;
+  /** Due later. What runs is among them: the end of its lease is its due time. */
+  readonly later: number;
+  /** The earliest due records. */
+  readonly sample: readonly StoredRecord[];
 }
 
 export interface Query {

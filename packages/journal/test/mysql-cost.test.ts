@@ -52,6 +52,7 @@ describe.skipIf(mysqlUrl === null)("mysql: what statements cost", () => {
         [60, () => store.replaceTexts("full 00500", [{ place: { kind: "part", id: "p" }, from: "{}", to: "[]" }])],
         [60, () => store.replaceTexts("full 00500", [{ place: { kind: "entry", seq: 1 }, from: "{}", to: "[]" }])],
         [60, () => store.reap("o")],
+        [150, () => store.backlog({ limit: 10, sample: 10 })],
         [60, () => store.remove("full 00501", { seq: 1, epoch: 0 })],
       ] as const) {
         expect(await readsOf(pool, work), String(work)).toBeLessThan(most);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { backlogStatements, countsValues } from "../src/stores/postgres/backlog.js";
 import { claimStatement, claimValues } from "../src/stores/postgres/claim.js";
 import { commitQuery, commitStatements } from "../src/stores/postgres/commit.js";
 import {
@@ -93,6 +94,8 @@ function statements(place: PostgresPlace): { readonly statement: Statement; read
       statement: claimStatement(schema),
       values: claimValues({ owner: "o", leaseMs: 9, limit: 5, laneRoom: 5, rooms: new Map() }, null),
     },
+    { statement: backlogStatements(schema).counts, values: countsValues({ limit: 5, sample: 5 }, null) },
+    { statement: backlogStatements(schema).samples, values: [5] },
     { statement: renewStatement(schema), values: renewValues("o", [held], 1_000, null) },
     { statement: releaseStatement(schema), values: releaseValues("o", [held], null) },
     { statement: reapStatement(schema), values: [null, "o"] },

@@ -64,6 +64,26 @@ const plans: Readonly<Record<string, readonly [sql: string, ...steps: string[]]>
   ],
   find: [readSql.find, `${byKey} (key>?)`],
   "find by prefix": [readSql.findUpTo, `${byKey} (key>? AND key<?)`],
+  "backlog, next lane": [readSql.nextLane, "SEARCH resource USING COVERING INDEX resource_due (lane>?)"],
+  "backlog, due in a lane": [
+    readSql.countDue,
+    "CO-ROUTINE (subquery-1)",
+    "SEARCH resource USING COVERING INDEX resource_due (lane=? AND due_at<?)",
+    "SCAN (subquery-1)",
+  ],
+  "backlog, due later in a lane": [
+    readSql.countLater,
+    "CO-ROUTINE (subquery-1)",
+    "SEARCH resource USING COVERING INDEX resource_due (lane=? AND due_at>?)",
+    "SCAN (subquery-1)",
+  ],
+  "backlog, leased": [
+    readSql.countLeased,
+    "CO-ROUTINE (subquery-1)",
+    "SEARCH resource USING COVERING INDEX resource_lease (lease_owner>?)",
+    "SCAN (subquery-1)",
+  ],
+  "backlog, earliest due": [readSql.earliestDue, "SEARCH resource USING INDEX resource_due (lane=? AND due_at>?)"],
   "find by label": [
     readSql.findLabelled,
     "SEARCH label USING COVERING INDEX label_find (name=? AND value=? AND key>?)",

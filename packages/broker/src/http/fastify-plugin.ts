@@ -2,8 +2,10 @@ import { BrokerError } from "@osbert/protocol";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { errorAnswer } from "../answers/answer.js";
 import type { Broker } from "../broker.js";
+import { tellOfRefusal } from "../observe/seen-request.js";
 import { SocketPeer } from "./authentication/socket-peer.js";
-import { createHandler, type HandlerOptions, largestBody, type WireResponse } from "./handler.js";
+import { createHandler, type HandlerOptions, largestBody } from "./handler.js";
+import type { WireResponse } from "./wire.js";
 
 export interface FastifyPluginOptions extends HandlerOptions {
   readonly broker: Broker;
@@ -22,7 +24,12 @@ export async function brokerPlugin(app: FastifyInstance, options: FastifyPluginO
   app.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: largestBody }, (_request, body, done) =>
     done(null, body),
   );
-  app.setErrorHandler((error: FastifyError, _request, reply) => sendRefusal(reply, errorOf(error)));
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const told = errorOf(error);
+    if (options.broker.watch !== undefined)
+      tellOfRefusal(options.broker.watch, request.method, told, reply.elapsedTime);
+    return sendRefusal(reply, told);
+  });
   app.route({
     method: ["GET", "HEAD", "PUT", "PATCH", "DELETE", "POST", "OPTIONS"],
     url: "/*",

@@ -10,35 +10,20 @@ import { type Answer, answer, errorAnswer } from "../answers/answer.js";
 import { asBrokerError } from "../answers/failure.js";
 import type { Broker } from "../broker.js";
 import type { Caller } from "../caller.js";
+import { type SeenRequest, watched } from "../observe/seen-request.js";
 import type { VerbRequest } from "../verbs.js";
-import type { Authenticate, Authenticated, Peer } from "./authentication/authenticate.js";
+import type { Authenticate, Authenticated } from "./authentication/authenticate.js";
 import { type AuthenticationOptions, authentication, openToAll } from "./authentication/authentication.js";
 import type { Credential } from "./authentication/credential.js";
+import { type Page, type PagesOptions, pagesOf } from "./pages.js";
 import { readJsonObject } from "./read-json.js";
 import { type Matched, matchRoute, type RouteName, splitPlatform } from "./routes.js";
-
-/** A request as any server can give it. */
-export interface WireRequest {
-  readonly method: string;
-  /** Path and query, as they came. */
-  readonly url: string;
-  /** By its name in lower case. */
-  readonly header: (name: string) => string | undefined;
-  readonly body: Uint8Array;
-  /** Who is at the other end, where the server can tell. */
-  readonly peer?: Peer;
-}
-
-export interface WireResponse {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array<ArrayBuffer>;
-}
+import type { WireRequest, WireResponse } from "./wire.js";
 
 /** Answers a request alone, instead of what the broker would do. `undefined`: it does not want to, after all. */
 export type OwnHandler = (request: VerbRequest) => Promise<Answer | undefined>;
 
-export interface HandlerOptions {
+export interface HandlerOptions extends PagesOptions {
   /** Who may ask; or a function that says who asks. `"none"`: anyone; only where something in front of the broker authenticates. */
   readonly credentials: readonly Credential[] | Authenticate | "none";
   /** How guessing is slowed down, and who is told. */
@@ -73,11 +58,15 @@ export const largestBody = 1_048_576;
 export function createHandler(broker: Broker, options: HandlerOptions): Handler {
   const authenticate = authenticateWith(options);
   const platforms = options.platforms === undefined ? undefined : new Set(options.platforms);
-  return (request) => {
-    const requestId = requestIdOf(request);
-    const tell = (given: Answer) => toWire(given, requestId, request.method);
+  const wiring: Wiring = { broker, options, authenticate, platforms, pages: pagesOf(broker, options) };
+  const handle = (request: WireRequest, requestId: string | null, seen?: SeenRequest) => {
+    const tell = (given: Answer) => {
+      seen?.answered(given.status, given.body);
+      return toWire(given, requestId, request.method);
+    };
     const refuse = (error: unknown) => {
       const told = asBrokerError(error);
+      seen?.refused(told);
       // A 4xx is the platform's business; what happened inside is the operator's.
       if (told.status >= 500 && told.cause !== undefined) {
         const path = request.url.split("?", 1)[0] ?? "";
@@ -86,11 +75,17 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
       return tell(errorAnswer(told, authenticate.challenge));
     };
     try {
-      const given = respond(broker, options, authenticate, platforms, request, requestId);
+      const given = respond(wiring, request, requestId, seen);
       return given instanceof Promise ? given.then(tell, refuse) : tell(given);
     } catch (error) {
       return refuse(error);
     }
+  };
+  const { watch } = broker;
+  if (watch === undefined) return (request) => handle(request, requestIdOf(request));
+  return (request) => {
+    const requestId = requestIdOf(request);
+    return watched(watch, request, requestId, (seen) => handle(request, requestId, seen));
   };
 }
 
@@ -99,53 +94,89 @@ function authenticateWith({ credentials, authentication: options }: HandlerOptio
   return typeof credentials === "function" ? credentials : authentication(credentials, options);
 }
 
+/** What every request meets. */
+interface Wiring {
+  readonly broker: Broker;
+  readonly options: HandlerOptions;
+  readonly authenticate: Authenticate;
+  readonly platforms: ReadonlySet<string> | undefined;
+  readonly pages: ReadonlyMap<string, Page>;
+}
+
+/** A request on its way. */
+interface Incoming {
+  readonly request: WireRequest;
+  readonly requestId: string | null;
+  readonly seen: SeenRequest | undefined;
+  /** `undefined`: it is no path of the API. */
+  readonly split: ReturnType<typeof splitPlatform>;
+  readonly questionMark: number;
+}
+
 function respond(
-  broker: Broker,
-  options: HandlerOptions,
-  authenticate: Authenticate,
-  platforms: ReadonlySet<string> | undefined,
+  wiring: Wiring,
   request: WireRequest,
   requestId: string | null,
+  seen: SeenRequest | undefined,
 ): Answer | Promise<Answer> {
   const questionMark = request.url.indexOf("?");
   const path = questionMark < 0 ? request.url : request.url.slice(0, questionMark);
   const split = splitPlatform(path);
-  const authenticated = authenticate({
-    authorization: request.header("authorization"),
-    platform: split?.platform ?? "",
-    peer: request.peer,
-  });
-  const goOn = (credential: Authenticated) =>
-    respondTo(credential, broker, options, platforms, request, requestId, split, questionMark);
-  return typeof authenticated === "object" ? authenticated.then(goOn) : goOn(authenticated);
+  const incoming = { request, requestId, seen, split, questionMark };
+  const page = split === undefined ? wiring.pages.get(path) : undefined;
+  if (page !== undefined) return readPage(page, wiring, incoming);
+  return authenticated(wiring, incoming, (credential) => respondTo(credential, wiring, incoming));
 }
 
-function respondTo(
-  credential: Authenticated,
-  broker: Broker,
-  options: HandlerOptions,
-  platforms: ReadonlySet<string> | undefined,
-  request: WireRequest,
-  requestId: string | null,
-  split: ReturnType<typeof splitPlatform>,
-  questionMark: number,
+/** Goes on with who asks. Waits only where finding that out takes work. */
+function authenticated(
+  { authenticate }: Wiring,
+  { request, seen, split }: Incoming,
+  goOn: (credential: string) => Answer | Promise<Answer>,
 ): Answer | Promise<Answer> {
-  // Whatever was wrong, it is told in the same words.
-  if (credential === undefined) throw new BrokerError("unauthorized", "valid credentials are needed");
+  const platform = split?.platform ?? "";
+  const judge = (credential: Authenticated) => {
+    // Whatever was wrong, it is told in the same words.
+    if (credential === undefined) throw new BrokerError("unauthorized", "valid credentials are needed");
+    seen?.authenticated(credential, platform);
+    return goOn(credential);
+  };
+  const given = authenticate({ authorization: request.header("authorization"), platform, peer: request.peer });
+  return typeof given === "object" ? given.then(judge) : judge(given);
+}
+
+async function readPage(page: Page, wiring: Wiring, incoming: Incoming): Promise<Answer> {
+  const { request, seen } = incoming;
+  seen?.matched(page);
+  if (await page.mayRead(request)) return page.answer(request.method);
+  return authenticated(wiring, incoming, () => page.answer(request.method));
+}
+
+function respondTo(credential: string, wiring: Wiring, incoming: Incoming): Answer | Promise<Answer> {
+  const { broker, options, platforms } = wiring;
+  const { request, requestId, seen, split, questionMark } = incoming;
   if (split === undefined || !isKnown(platforms, split.platform)) {
     throw new BrokerError("not-found", "there is nothing at this path");
   }
   checkVersion(broker, request.header(wireNames.version));
   const matched = matchRoute(request.method, split.rest);
+  seen?.matched(matched);
   const own = options.handlers?.[matched.name];
   if (matched.name === "catalog" && own === undefined) return catalog(broker, request);
   const verb: VerbRequest = {
-    caller: { platform: split.platform, credential, identity: identityOf(request), requestId },
+    caller: {
+      platform: split.platform,
+      credential,
+      identity: identityOf(request),
+      requestId,
+      trace: seen?.trace ?? null,
+    },
     instance: matched.instance,
     binding: matched.binding,
     query: questionMark < 0 ? noQuery : readQuery(request.url.slice(questionMark + 1)),
     body: bodyOf(request),
   };
+  seen?.asked(verb.body, verb.query);
   if (own === undefined) return call(broker, matched, verb, request);
   return own(verb).then((given) => given ?? call(broker, matched, verb, request));
 }

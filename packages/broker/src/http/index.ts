@@ -26,9 +26,9 @@ export {
   type HandlerOptions,
   largestBody,
   type OwnHandler,
-  type WireRequest,
-  type WireResponse,
 } from "./handler.js";
+export type { PagesOptions } from "./pages.js";
 export { type RouteName, routes } from "./routes.js";
 export { type Served, type ServeOptions, serve } from "./serve.js";
 export type { TlsOptions } from "./tls.js";
+export type { WireRequest, WireResponse } from "./wire.js";

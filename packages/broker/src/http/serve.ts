@@ -43,6 +43,7 @@ export async function serve(broker: Broker, options: ServeOptions = {}): Promise
     credential: made,
     app,
     async close(closing) {
+      broker.announceStop();
       await app.close();
       await broker.stop(closing);
     },

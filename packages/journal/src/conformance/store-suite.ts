@@ -1,4 +1,5 @@
 import type { Runner } from "./runner.js";
+import { backlogTests } from "./store/backlog.js";
 import { claimTests } from "./store/claim.js";
 import { commitTests } from "./store/commit.js";
 import { entriesTests } from "./store/entries.js";
@@ -28,6 +29,7 @@ const ofEveryStore: readonly StoreTests[] = [
   entriesTests,
   partsTests,
   findTests,
+  backlogTests,
   removeTests,
   claimTests,
   renewTests,

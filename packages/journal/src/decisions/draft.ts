@@ -58,7 +58,11 @@ export class Draft {
   readonly deleteParts = new Set<string>();
   readonly deleteEntries: number[] = [];
   readonly accepted: OpenOperation[] = [];
-  readonly finished: { readonly operation: FinishedOperation; readonly outcome: Outcome }[] = [];
+  readonly finished: {
+    readonly operation: FinishedOperation;
+    readonly outcome: Outcome;
+    readonly requestId: string | null;
+  }[] = [];
 
   constructor(base: DraftBase) {
     this.base = base;
@@ -165,7 +169,7 @@ export class Draft {
         goesAt(this.base.retention, { outcome: outcome.kind, part: operation.part, at: this.base.now }),
       ),
     };
-    this.finished.push({ operation: finished, outcome });
+    this.finished.push({ operation: finished, outcome, requestId: operation.requestId });
     const rules = rulesOf(this.base.kinds, operation.kind);
     if (!folds || rules?.settle === undefined) return;
     const resource = this.#view(partsToSettle(rules, operation));

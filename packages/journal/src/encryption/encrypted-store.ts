@@ -1,6 +1,7 @@
 import { JournalError } from "../errors.js";
 import { keyRegisterKey } from "../names.js";
 import type {
+  BacklogRequest,
   Change,
   ClaimAnswer,
   ClaimRequest,
@@ -13,6 +14,7 @@ import type {
   Query,
   Release,
   Store,
+  StoredBacklog,
   StoredEntry,
   StoredPart,
   StoredRecord,
@@ -184,6 +186,16 @@ class CipherStore implements EncryptedStore {
     const found = await this.#store.find(mayHoldRegister(query) ? { ...query, limit: query.limit + 1 } : query);
     const own = found.filter(({ key }) => key !== keyRegisterKey).slice(0, query.limit);
     return own.map((record) => this.#record(record));
+  }
+
+  /** A sample that cannot be read under the keys at hand is left out: whoever watches must not be held up by it. */
+  async backlog(request: BacklogRequest): Promise<StoredBacklog> {
+    const { lanes, ...rest } = await this.#store.backlog(request);
+    const readable = (record: StoredRecord) => {
+      const opened = this.#open(record.state, placeOfState(record));
+      return opened.kind === "locked" ? [] : [{ ...record, state: stateText(opened) }];
+    };
+    return { ...rest, lanes: lanes.map((lane) => ({ ...lane, sample: lane.sample.flatMap(readable) })) };
   }
 
   async remove(key: string, expected: Expected): Promise<boolean> {

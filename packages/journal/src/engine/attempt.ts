@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
+import { type Around, type AroundAttempt, noAttemptAround } from "../around.js";
 import type { KindRules } from "../decisions/kind.js";
 import { Interrupted, JournalError, Permanent } from "../errors.js";
 import { type Json, toJsonText } from "../json.js";
 import { limits } from "../limits.js";
 import { isSpan } from "../names.js";
-import type { CrashPoint, Observe } from "../observe.js";
+import type { CrashPoint, Observe, OperationFacts } from "../observe.js";
 import { type Actor, type Attribution, acceptedSeq, journalActor, type OpenOperation } from "../operation.js";
 import type { ResourceChange } from "../resource.js";
 import type { Origin } from "./origin.js";
@@ -69,6 +70,7 @@ export interface StepOptions {
 /** What an attempt needs from the engine that runs it. */
 export interface AttemptHost {
   readonly observe: Observe;
+  readonly around: Around;
   reached(point: CrashPoint): void;
   now(): number;
   after(ms: number, wake: () => void): () => void;
@@ -98,11 +100,12 @@ const describeEveryMs = 500;
 
 /** One try at running one operation, in this process. */
 export class Attempt {
-  readonly key: string;
+  readonly facts: OperationFacts;
   readonly operation: OpenOperation;
   readonly #host: AttemptHost;
   #origin: Origin = { input: null, attribution: { actor: journalActor }, results: new Map() };
   #data: Json = null;
+  #around: AroundAttempt = noAttemptAround;
   readonly #used = new Set<string>();
   readonly #controller = new AbortController();
   #asleep: { wait: string; until: number } | undefined;
@@ -112,10 +115,14 @@ export class Attempt {
   readonly #callOff: (() => void)[] = [];
   #over = false;
 
-  constructor(host: AttemptHost, key: string, operation: OpenOperation) {
+  constructor(host: AttemptHost, facts: OperationFacts, operation: OpenOperation) {
     this.#host = host;
-    this.key = key;
+    this.facts = facts;
     this.operation = operation;
+  }
+
+  get key(): string {
+    return this.facts.key;
   }
 
   /** J9: what the attempt records is recorded in the name of who asked for the operation, and because of that request. */
@@ -178,9 +185,18 @@ export class Attempt {
   async run(kind: OperationKind, origin: Origin, data: Json): Promise<AttemptEnd> {
     this.#origin = origin;
     this.#data = data;
+    const { trace = null } = origin.attribution;
+    const around = this.#host.around.attempt({ ...this.facts, attempt: this.operation.attempts + 1, trace });
+    this.#around = around;
+    const end = await this.#run(() => around.run(() => kind.run(this.#facade())));
+    around.end(end.kind, end.kind === "threw" ? end.error : undefined);
+    return end;
+  }
+
+  async #run(work: () => Promise<unknown>): Promise<AttemptEnd> {
     try {
       this.#check();
-      const returned = await kind.run(this.#facade());
+      const returned = await work();
       if (this.#asleep !== undefined) return { kind: "asleep", ...this.#asleep };
       if (this.#interrupted !== undefined) return { kind: "interrupted", by: this.#interrupted };
       const text = toJsonText(returned, limits.jsonBytes - 65_536, `the result of ${this.operation.kind}`);
@@ -231,7 +247,21 @@ export class Attempt {
     const started = this.#host.now();
     const idempotencyKey = keyOfStep(this.key, this.operation.id, name);
     const step: Step = { idempotencyKey, signal: this.#controller.signal, attempt: this.operation.attempts + 1 };
-    const result = await this.#within(Promise.resolve(work(step)), name, options.timeoutMs);
+    const around = this.#around.step(name);
+    let kept: Json;
+    try {
+      const result = await this.#within(Promise.resolve(around.run(() => work(step))), name, options.timeoutMs);
+      kept = await this.#keep(name, result);
+    } catch (error) {
+      around.end(error);
+      throw error;
+    }
+    around.end();
+    this.#host.observe({ kind: "step finished", ...this.facts, step: name, tookMs: this.#host.now() - started });
+    return kept as T;
+  }
+
+  async #keep(name: string, result: unknown): Promise<Json> {
     this.#host.reached("after step, before it is recorded");
     this.#check();
     const text = toJsonText(result, limits.jsonBytes - 65_536, `the result of step ${JSON.stringify(name)}`);
@@ -239,14 +269,7 @@ export class Attempt {
     const kept = JSON.parse(text) as Json;
     await this.#host.recordStep(this, name, kept);
     this.#host.reached("after step is recorded");
-    this.#host.observe({
-      kind: "step finished",
-      key: this.key,
-      operation: this.operation.id,
-      step: name,
-      tookMs: this.#host.now() - started,
-    });
-    return kept as T;
+    return kept;
   }
 
   async #sleep(name: string, ms: number): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Around } from "../around.js";
 import type { Clock } from "../clock.js";
 import type { Draft } from "../decisions/draft.js";
 import type { Retention } from "../decisions/retention.js";
@@ -28,6 +29,7 @@ export interface EnginePorts {
   readonly random: () => number;
   readonly token: () => string;
   readonly observe: Observe;
+  readonly around: Around;
   readonly reached: (point: CrashPoint) => void;
   /** A commit of the engine's has brought operations to their end. */
   readonly settled: (draft: Draft) => void;

@@ -1,3 +1,4 @@
+import type { Around } from "../around.js";
 import { nextDelayMs } from "../decisions/backoff.js";
 import { type Draft, partsToSettle } from "../decisions/draft.js";
 import { rulesOf } from "../decisions/kind.js";
@@ -6,9 +7,10 @@ import { isBare, pruning, type Retention } from "../decisions/retention.js";
 import { isPast, nextLook, nextLookBeside, overdue, runnable } from "../decisions/schedule.js";
 import { Interrupted, JournalError } from "../errors.js";
 import type { Json } from "../json.js";
-import type { CrashPoint, Observe } from "../observe.js";
+import { type CrashPoint, factsOf, type Observe } from "../observe.js";
 import { becauseOf, type OpenOperation, type Outcome } from "../operation.js";
 import type { ResourceChange } from "../resource.js";
+import type { ResourceState } from "../state.js";
 import type { Store, StoredEntry, StoredPart } from "../store.js";
 import { Attempt, type AttemptEnd, type AttemptHost, type OperationKind } from "./attempt.js";
 import type { Cell, Cells } from "./cell.js";
@@ -32,6 +34,7 @@ export interface RunnerPorts {
   readonly retention: Retention;
   readonly random: () => number;
   readonly observe: Observe;
+  readonly around: Around;
   readonly reached: (point: CrashPoint) => void;
   readonly after: (ms: number, wake: () => void) => () => void;
   /** How long a function that was told to stop may take to do so before it is given up. */
@@ -96,7 +99,7 @@ export class Runner implements AttemptHost {
           hungryFor.add(operation.lane);
           continue;
         }
-        this.#begin(cell, operation, origins.get(operation.id), state.data);
+        this.#begin(cell, operation, origins.get(operation.id), state);
       }
       // Without anything that runs it is given back, and claimed again by whoever has room.
       if (cell.attempts.size > 0 && hungryFor.size > 0) this.#hungry.set(cell, hungryFor);
@@ -138,6 +141,10 @@ export class Runner implements AttemptHost {
 
   get observe(): Observe {
     return this.#ports.observe;
+  }
+
+  get around(): Around {
+    return this.#ports.around;
   }
 
   reached(point: CrashPoint): void {
@@ -288,8 +295,8 @@ export class Runner implements AttemptHost {
   // --- run ---
 
   /** A place in the operation's lane is taken. */
-  #begin(cell: Cell, operation: OpenOperation, origin: Origin | undefined, data: Json): void {
-    const attempt = new Attempt(this, cell.key, operation);
+  #begin(cell: Cell, operation: OpenOperation, origin: Origin | undefined, { data, labels }: ResourceState): void {
+    const attempt = new Attempt(this, factsOf(cell.key, operation, labels), operation);
     cell.attempts.set(operation.id, attempt);
     this.#ports.follow("run", cell, async () => {
       try {
@@ -303,7 +310,7 @@ export class Runner implements AttemptHost {
   }
 
   async #attempt(cell: Cell, attempt: Attempt, given: Origin | undefined, data: Json): Promise<void> {
-    const { operation, key } = attempt;
+    const { operation } = attempt;
     const { store, writer, kinds, reached, observe, graceMs, mayRecord } = this.#ports;
     const kind = rulesOf(kinds, operation.kind) as OperationKind | undefined;
     if (kind === undefined) return this.#leaveToOthers(attempt);
@@ -313,8 +320,7 @@ export class Runner implements AttemptHost {
     await this.confirmLease(attempt);
     if (attempt.interrupted?.why === "lease-lost") return;
     reached("before attempt");
-    const started = { key, operation: operation.id, operationKind: operation.kind, attempt: operation.attempts + 1 };
-    observe({ kind: "attempt started", ...started });
+    observe({ kind: "attempt started", ...attempt.facts, attempt: operation.attempts + 1 });
     attempt.watchDeadline();
     const returned = attempt.run(kind, origin, data);
     const givenUp = attempt.abandoned(({ why }) => (why === "lease-lost" || !mayRecord() ? 0 : graceMs));
@@ -323,7 +329,7 @@ export class Runner implements AttemptHost {
       givenUp.then((by) => ({ kind: "interrupted", by, givenUp: true }) as const),
     ]);
     attempt.end();
-    if ("givenUp" in end) observe({ kind: "abandoned", key, operation: operation.id, why: end.by.why });
+    if ("givenUp" in end) observe({ kind: "abandoned", ...attempt.facts, why: end.by.why });
     await this.#concludeSurely(attempt, kind, end);
   }
 
@@ -343,8 +349,8 @@ export class Runner implements AttemptHost {
   }
 
   async #leaveToOthers(attempt: Attempt): Promise<void> {
-    const { key, operation } = attempt;
-    this.observe({ kind: "unknown kind", key, operation: operation.id, operationKind: operation.kind });
+    const { operation } = attempt;
+    this.observe({ kind: "unknown kind", ...attempt.facts });
     const reason = `this process does not know the kind "${operation.kind}"`;
     await this.#record(attempt, "ends", (draft, open) =>
       draft.postpone(open, this.now() + unknownKindMs, reason, null, becauseOf(open)),
@@ -385,14 +391,14 @@ export class Runner implements AttemptHost {
       const wait = open.waits.some(([begun]) => begun === name) ? null : name;
       draft.postpone(describeFirst(draft, open, attempt, said), until, `waits: ${name}`, wait, attempt.attribution);
     });
-    this.observe({ kind: "waiting", key: attempt.key, operation: attempt.operation.id, until });
+    this.observe({ kind: "waiting", ...attempt.facts, until });
     this.reached("after wait is recorded");
   }
 
   /** The class of the error is the decision. */
   async #judge(attempt: Attempt, kind: OperationKind, error: unknown): Promise<void> {
     if (error instanceof JournalError && error.code === "lease-lost") return;
-    const { key, attribution } = attempt;
+    const { attribution } = attempt;
     // As it is now: a step that this attempt has recorded has ended the row of failures.
     const operation =
       this.#cellOf(attempt).snapshot?.state.open.find(({ id }) => id === attempt.operation.id) ?? attempt.operation;
@@ -406,9 +412,8 @@ export class Runner implements AttemptHost {
       if (verdict.kind === "retry") draft.retry(described, until, verdict.error, attribution);
       else draft.postpone(described, until, verdict.reason, null, attribution);
     });
-    if (verdict.kind === "wait") this.observe({ kind: "waiting", key, operation: operation.id, until });
-    else
-      this.observe({ kind: "retrying", key, operation: operation.id, attempt: operation.attempts + 1, until, error });
+    if (verdict.kind === "wait") this.observe({ kind: "waiting", ...attempt.facts, until });
+    else this.observe({ kind: "retrying", ...attempt.facts, attempt: operation.attempts + 1, until, error });
     this.reached("after retry is recorded");
   }
 

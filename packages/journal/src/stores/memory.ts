@@ -1,5 +1,6 @@
 import { steadyWallClock } from "../clock.js";
 import type {
+  BacklogRequest,
   Change,
   ClaimAnswer,
   ClaimRequest,
@@ -12,6 +13,7 @@ import type {
   Query,
   Release,
   Store,
+  StoredBacklog,
   StoredEntry,
   StoredPart,
   StoredRecord,
@@ -208,6 +210,26 @@ class MemoryStore implements Store {
       .filter(({ key }) => key.startsWith(prefix) && isAfter(key, after))
       .sort((a, b) => byBytes(a.key, b.key))
       .slice(0, limit);
+  }
+
+  async backlog({ limit, sample }: BacklogRequest): Promise<StoredBacklog> {
+    const now = this.#clock();
+    const records = [...this.#shelves.values()].map(({ record }) => record);
+    const inLanes = new Map<string, StoredRecord[]>();
+    for (const record of records) {
+      if (record.dueAt === null || record.lane === "") continue;
+      const others = inLanes.get(record.lane);
+      if (others === undefined) inLanes.set(record.lane, [record]);
+      else others.push(record);
+    }
+    const lanes = [...inLanes].map(([lane, open]) => {
+      open.sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0));
+      const due = open.filter(({ dueAt }) => (dueAt ?? 0) <= now).length;
+      const counted = { due: Math.min(due, limit), later: Math.min(open.length - due, limit) };
+      return { lane, ...counted, sample: open.slice(0, sample) };
+    });
+    const leased = Math.min(limit, records.filter(({ lease }) => lease !== null).length);
+    return { now, lanes: lanes.sort((a, b) => byBytes(a.lane, b.lane)), leased };
   }
 
   async remove(key: string, expected: Expected): Promise<boolean> {

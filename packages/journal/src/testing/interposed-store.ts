@@ -37,6 +37,7 @@ export function interposedStore(store: Store, interpose: Interpose): Store {
     entries: through("entries"),
     parts: through("parts"),
     find: through("find"),
+    backlog: through("backlog"),
     remove: through("remove"),
     setAside: through("setAside"),
     restore: through("restore"),

@@ -1,5 +1,6 @@
 import { JournalError } from "../../errors.js";
 import type {
+  BacklogRequest,
   Change,
   ClaimAnswer,
   ClaimRequest,
@@ -11,6 +12,7 @@ import type {
   Query,
   Release,
   Store,
+  StoredBacklog,
   StoredEntry,
   StoredPart,
   StoredRecord,
@@ -18,6 +20,7 @@ import type {
   TextReplacement,
 } from "../../store.js";
 import { type Batcher, batcher } from "../batch.js";
+import { backlog } from "./backlog.js";
 import { claim } from "./claim.js";
 import { Commits } from "./commit.js";
 import type { MysqlPool } from "./driver.js";
@@ -160,6 +163,10 @@ export class MysqlStore implements Store {
 
   find(query: Query): Promise<readonly StoredRecord[]> {
     return this.#during(findRecords(this.#sessions, this.#tables, query));
+  }
+
+  backlog(request: BacklogRequest): Promise<StoredBacklog> {
+    return this.#during(backlog(this.#sessions, this.#tables, this.#settings.clock, request));
   }
 
   remove(key: string, expected: Expected): Promise<boolean> {

@@ -1,4 +1,5 @@
 import type {
+  BacklogRequest,
   Change,
   ClaimAnswer,
   ClaimRequest,
@@ -10,12 +11,14 @@ import type {
   Query,
   Release,
   Store,
+  StoredBacklog,
   StoredEntry,
   StoredPart,
   StoredRecord,
   StoredResource,
   TextReplacement,
 } from "../../store.js";
+import { backlogOf, backlogStatements, countsValues } from "./backlog.js";
 import { Commits, entriesBatcher, readBatcher } from "./batches.js";
 import { claimAnswer, claimStatement, claimValues } from "./claim.js";
 import { clockStatement } from "./clock.js";
@@ -174,6 +177,12 @@ class PostgresStore implements Store {
     return (await this.#sessions.run(statement, values)).map((row) => recordOf(row));
   }
 
+  async backlog(request: BacklogRequest): Promise<StoredBacklog> {
+    const { counts, samples } = this.#statements.backlog;
+    const counted = await this.#sessions.run(counts, countsValues(request, this.#now()));
+    return backlogOf(counted, await this.#sessions.run(samples, [request.sample]));
+  }
+
   async remove(key: string, { seq, epoch }: Expected): Promise<boolean> {
     const [row] = await this.#sessions.run(this.#statements.remove, [key, seq, epoch]);
     return numberAt(row, 0) === 1;
@@ -206,6 +215,7 @@ function statementsOf(schema: Schema) {
     release: releaseStatement(schema),
     reap: reapStatement(schema),
     lists: listStatements(schema),
+    backlog: backlogStatements(schema),
     remove: removeStatement(schema),
     setAside: setAsideStatement(schema),
     restore: restoreStatement(schema),

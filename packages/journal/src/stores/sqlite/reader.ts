@@ -1,7 +1,10 @@
 import type {
+  BacklogRequest,
   EntryRange,
+  LaneBacklog,
   PartRange,
   Query,
+  StoredBacklog,
   StoredEntry,
   StoredPart,
   StoredRecord,
@@ -28,6 +31,14 @@ export const readSql = {
   partsUpTo: `select id, body from part where ${ofResource} and id >= ? and id < ? order by id limit ?`,
   find: `select ${recordColumns} from resource where key >= ? order by key limit ?`,
   findUpTo: `select ${recordColumns} from resource where key >= ? and key < ? order by key limit ?`,
+  // Each of these walks along the index of what is due or leased, which it names so that SQLite refuses to do anything else.
+  nextLane:
+    "select lane from resource indexed by resource_due where due_at is not null and lane > ? order by lane limit 1",
+  countDue: counted("resource_due where lane = ? and due_at <= ?"),
+  countLater: counted("resource_due where lane = ? and due_at > ?"),
+  countLeased: counted("resource_lease where lease_owner > ''"),
+  earliestDue: `select ${recordColumns} from resource indexed by resource_due
+                where lane = ? and due_at is not null order by due_at limit ?`,
   findLabelled: labelled("label.key >= ?"),
   findLabelledUpTo: labelled("label.key >= ? and label.key < ?"),
 } as const;
@@ -81,6 +92,22 @@ export class Reader {
     return (rows as Row[]).map(recordOf);
   }
 
+  backlog({ limit, sample }: BacklogRequest, now: number): StoredBacklog {
+    const { nextLane, countDue, countLater, countLeased, earliestDue } = this.#statements;
+    const most = wholeOf(limit);
+    const lanes: LaneBacklog[] = [];
+    for (let last = ""; ; ) {
+      const found = nextLane.get(last) as Row | undefined;
+      if (found === undefined) break;
+      const lane = textOf(found[0]);
+      const due = countOf(countDue.get(lane, now, most));
+      const later = countOf(countLater.get(lane, now, most));
+      lanes.push({ lane, due, later, sample: (earliestDue.all(lane, wholeOf(sample)) as Row[]).map(recordOf) });
+      last = lane;
+    }
+    return { now, lanes, leased: countOf(countLeased.get(most)) };
+  }
+
   close(): void {
     this.#database.close();
   }
@@ -110,6 +137,15 @@ export class Reader {
   }
 }
 
+/** Counts no further than the limit. */
+function counted(rows: string): string {
+  return `select count(*) from (select 1 from resource indexed by ${rows} limit ?)`;
+}
+
+function countOf(row: unknown): number {
+  return Number((row as Row)[0]);
+}
+
 function labelled(bounds: string): string {
   const columns = recordColumns
     .split(", ")
@@ -137,6 +173,11 @@ function prepare(database: Connection) {
     partsUpTo: database.prepare(readSql.partsUpTo).raw(),
     find: database.prepare(readSql.find).raw(),
     findUpTo: database.prepare(readSql.findUpTo).raw(),
+    nextLane: database.prepare(readSql.nextLane).raw(),
+    countDue: database.prepare(readSql.countDue).raw(),
+    countLater: database.prepare(readSql.countLater).raw(),
+    countLeased: database.prepare(readSql.countLeased).raw(),
+    earliestDue: database.prepare(readSql.earliestDue).raw(),
     findLabelled: database.prepare(readSql.findLabelled).raw(),
     findLabelledUpTo: database.prepare(readSql.findLabelledUpTo).raw(),
     begin: database.prepare("begin"),

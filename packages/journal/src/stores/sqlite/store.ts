@@ -1,6 +1,7 @@
 import { steadyWallClock } from "../../clock.js";
 import { JournalError } from "../../errors.js";
 import type {
+  BacklogRequest,
   Change,
   ClaimAnswer,
   ClaimRequest,
@@ -11,6 +12,7 @@ import type {
   PartRange,
   Query,
   Release,
+  StoredBacklog,
   StoredEntry,
   StoredPart,
   StoredRecord,
@@ -138,6 +140,10 @@ export class EmbeddedStore implements SqliteStore {
 
   async find(query: Query): Promise<readonly StoredRecord[]> {
     return this.#read((reader) => reader.find(query));
+  }
+
+  async backlog(request: BacklogRequest): Promise<StoredBacklog> {
+    return this.#read((reader) => reader.backlog(request, this.#use().clock()));
   }
 
   async commit(change: Change): Promise<CommitOutcome> {

@@ -1,0 +1,59 @@
+import type { JournalEvent, OperationFacts, StoreAnswered } from "@osbert/journal";
+import type { BrokerErrorCode } from "@osbert/protocol";
+
+/**
+ * Everything about a broker that is worth telling, in one union: its requests, its operations, its store. Adapters turn it into logs,
+ * metrics and traces. Nothing here carries parameters, credentials, state or results; an error carries what its author wrote into it.
+ */
+export type BrokerEvent =
+  | RequestAnswered
+  | StoreAnswered
+  | (OperationEvent & OperationPlace)
+  | (ResourceEvent & InstancePlace)
+  | Exclude<JournalEvent, OperationFacts | { readonly key: string }>;
+
+/** Told of everything, at once. What it throws is swallowed. */
+export type Observer = (event: BrokerEvent) => void;
+
+export type OperationEvent = Extract<JournalEvent, OperationFacts>;
+export type ResourceEvent = Extract<Exclude<JournalEvent, OperationFacts>, { readonly key: string }>;
+
+export interface InstancePlace {
+  readonly platform: string;
+  readonly instance: string;
+}
+
+/** Where an operation belongs, in names. */
+export interface OperationPlace extends InstancePlace {
+  readonly binding: string | null;
+  /** The service's name; `null` if the catalog has it no more. */
+  readonly service: string | null;
+  readonly plan: string | null;
+}
+
+export interface RequestAnswered {
+  readonly kind: "request answered";
+  readonly method: string;
+  /** The endpoint's name: "provision", "catalog", "readyz"…; `null` if it is none. */
+  readonly route: string | null;
+  readonly platform: string | null;
+  /** The name of the credential; `null` if there was no valid one. */
+  readonly credential: string | null;
+  readonly instance: string | null;
+  readonly binding: string | null;
+  readonly service: NamedInRequest;
+  readonly plan: NamedInRequest;
+  readonly status: number;
+  readonly errorCode: BrokerErrorCode | null;
+  /** What the platform was told of an error. */
+  readonly description: string | null;
+  /** What went wrong inside, where that was not the platform's doing. */
+  readonly cause: unknown;
+  /** The operation that goes on after the answer. */
+  readonly operation: string | null;
+  readonly requestId: string | null;
+  readonly tookMs: number;
+}
+
+/** A name out of the catalog; "unknown" for an id that it does not have; `null` if the request named none. */
+export type NamedInRequest = string | null;

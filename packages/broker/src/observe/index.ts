@@ -1,0 +1,15 @@
+export type { BrokerBacklog, ServiceBacklog } from "./backlog.js";
+export type {
+  BrokerEvent,
+  InstancePlace,
+  NamedInRequest,
+  Observer,
+  OperationPlace,
+  RequestAnswered,
+} from "./event.js";
+export { type Logger, logTo } from "./log-to.js";
+export { type MetricDefinition, metricDefinitions } from "./metric-definitions.js";
+export { type Measured, type Metrics, type MetricsOptions, metrics } from "./metrics.js";
+export type { Readiness } from "./readiness.js";
+export { traces } from "./traces.js";
+export type { AroundRequest, ArrivingRequest, Tracing } from "./tracing.js";

@@ -1,0 +1,135 @@
+import { errorDetails, errorFacts } from "./error-facts.js";
+import type { BrokerEvent, Observer, RequestAnswered } from "./event.js";
+
+/** What is called on a logger; pino's fits, and so do many others. */
+export interface Logger {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+type Level = keyof Logger;
+
+/**
+ * One line for each thing that happens, with the ids of request, operation, instance and binding. What a platform does wrong is `info`,
+ * what goes wrong here `error`, what is tried again `warn`; polls, steps and stacks are `debug`. No header, parameter, credential, state
+ * or result is ever logged; of an error its class and message are, as the platform is told them.
+ */
+export function logTo(logger: Logger): Observer {
+  return (event) => {
+    const line = lineOf(event);
+    if (line === undefined) return;
+    logger[line.level](line.fields, line.message);
+    if (line.error !== undefined) logger.debug({ ...line.fields, ...errorDetails(line.error) }, "where it was thrown");
+  };
+}
+
+interface Line {
+  readonly level: Level;
+  readonly message: string;
+  readonly fields: object;
+  readonly error?: unknown;
+}
+
+function lineOf(event: BrokerEvent): Line | undefined {
+  switch (event.kind) {
+    case "request answered":
+      return requestLine(event);
+    case "accepted":
+      return { level: "info", message: `${event.operationKind} accepted`, fields: idsOf(event) };
+    case "attempt started": {
+      const fields = { ...idsOf(event), attempt: event.attempt };
+      return { level: "debug", message: `${event.operationKind} begins`, fields };
+    }
+    case "step finished": {
+      const fields = { ...idsOf(event), step: event.step, tookMs: event.tookMs };
+      return { level: "debug", message: `${event.operationKind} has done a step`, fields };
+    }
+    case "waiting": {
+      const fields = { ...idsOf(event), until: timeOf(event.until) };
+      return { level: "debug", message: `${event.operationKind} waits`, fields };
+    }
+    case "retrying": {
+      const { error, attempt, until } = event;
+      const fields = { ...idsOf(event), attempt, until: timeOf(until), error: errorFacts(error) };
+      return { level: "warn", message: `${event.operationKind} failed and is tried again`, fields, error };
+    }
+    case "settled": {
+      const { outcome, tookMs, message: why } = event;
+      const fields = { ...idsOf(event), outcome, tookMs, ...(why !== null && { why }) };
+      return { level: outcome === "failed" ? "warn" : "info", message: `${event.operationKind} ${outcome}`, fields };
+    }
+    case "cancel requested":
+      return { level: "info", message: "a cancel was asked for", fields: idsOf(event) };
+    case "abandoned": {
+      const fields = { ...idsOf(event), why: event.why };
+      return { level: "warn", message: `${event.operationKind} did not stop when told to, and was given up`, fields };
+    }
+    case "unknown kind":
+      return { level: "warn", message: `this process cannot do ${event.operationKind}`, fields: idsOf(event) };
+    case "lease lost": {
+      const fields = { ...idsOf(event), running: event.running };
+      return { level: "warn", message: "another process has taken over", fields };
+    }
+    case "taken over":
+      return {
+        level: "info",
+        message: "went on with what a dead process left",
+        fields: { resources: event.resources },
+      };
+    case "set aside": {
+      const fields = { ...idsOf(event), error: errorFacts(event.error) };
+      return { level: "error", message: "a record cannot be read and was set aside", fields, error: event.error };
+    }
+    case "pruned":
+      return {
+        level: "debug",
+        message: "old entries were removed",
+        fields: { ...idsOf(event), entries: event.entries },
+      };
+    case "store failed": {
+      const fields = { doing: event.doing, error: errorFacts(event.error) };
+      return { level: "error", message: "the store does not answer", fields, error: event.error };
+    }
+    case "store answered again":
+      return { level: "info", message: "the store answers again", fields: { doing: event.doing } };
+    case "presence lost":
+      return { level: "warn", message: "the store no longer vouches for this process", fields: {} };
+    case "store answered":
+      return undefined;
+  }
+}
+
+function requestLine(event: RequestAnswered): Line {
+  const { method, route, platform, credential, status, errorCode, description, cause, tookMs } = event;
+  const fields = {
+    ...idsOf(event),
+    method,
+    route,
+    status,
+    tookMs: Math.round(tookMs * 1_000) / 1_000,
+    ...(platform !== null && platform !== "" && { platform }),
+    ...(credential !== null && { credential }),
+    ...(errorCode !== null && { errorCode, description }),
+    ...(cause !== undefined && { error: errorFacts(cause) }),
+  };
+  const changes = method !== "GET" && method !== "HEAD";
+  const level = status >= 500 ? "error" : status >= 400 || changes ? "info" : "debug";
+  return { level, message: `${route ?? "request"} answered with ${status}`, fields, error: cause };
+}
+
+/** The ids by which lines of one story are found. */
+function idsOf(event: object): object {
+  const ids: Record<string, string> = {};
+  for (const name of ["requestId", "operation", "platform", "instance", "binding", "service", "plan"]) {
+    const value: unknown = (event as Readonly<Record<string, unknown>>)[name];
+    if (typeof value === "string" && value !== "") ids[name] = value;
+  }
+  return ids;
+}
+
+function timeOf(ms: number): string {
+  const time = new Date(ms);
+  return Number.isNaN(time.getTime()) ? String(ms) : time.toISOString();
+}

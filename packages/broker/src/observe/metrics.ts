@@ -1,0 +1,180 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { BrokerBacklog } from "./backlog.js";
+import type { BrokerEvent, Observer } from "./event.js";
+import { type MetricDefinition, type MetricName, metricDefinitions } from "./metric-definitions.js";
+import { within } from "./readiness.js";
+
+export interface MetricsOptions {
+  /** Beside the broker's own, those of the process: memory, CPU, event loop. Default true. */
+  readonly process?: boolean;
+}
+
+/** What is asked of a broker at each scrape. */
+export interface Measured {
+  /** Operations that run in this process. */
+  readonly running: number;
+  backlog(): Promise<BrokerBacklog>;
+}
+
+/** Prometheus metrics of one broker: `observe` goes to `createBroker`, the whole to `serve`, which answers `/metrics` with it. */
+export interface Metrics {
+  readonly observe: Observer;
+  readonly contentType: string;
+  /** All metrics as text, with how much is open now. Resolves within two seconds or so, whatever the store does. */
+  scrape(broker: Measured): Promise<string>;
+  /** For metrics of your own beside these, and for other ways to publish them. */
+  readonly registry: Registry;
+}
+
+const patienceMs = 2_000;
+const mostSteps = 200;
+
+export function metrics(options: MetricsOptions = {}): Metrics {
+  const registry = new Registry();
+  if (options.process ?? true) collectDefaultMetrics({ register: registry });
+  const counter = (name: MetricName) => new Counter({ ...shape(metricDefinitions[name]), registers: [registry] });
+  const gauge = (name: MetricName) => new Gauge({ ...shape(metricDefinitions[name]), registers: [registry] });
+  const histogram = (name: MetricName) => {
+    const definition: MetricDefinition = metricDefinitions[name];
+    return new Histogram({ ...shape(definition), buckets: [...(definition.buckets ?? [])], registers: [registry] });
+  };
+
+  const requests = counter("requests");
+  const requestDuration = histogram("requestDuration");
+  const accepted = counter("accepted");
+  const operations = counter("operations");
+  const operationDuration = histogram("operationDuration");
+  const stepDuration = histogram("stepDuration");
+  const retries = counter("retries");
+  const running = gauge("running");
+  const open = gauge("open");
+  const due = gauge("due");
+  const waiting = gauge("waiting");
+  const stuck = gauge("stuck");
+  const oldest = gauge("oldest");
+  const backlogComplete = gauge("backlogComplete");
+  const storeUp = gauge("storeUp");
+  const storeDuration = histogram("storeDuration");
+  const storeFailures = counter("storeFailures");
+  const takenOver = counter("takenOver");
+  const leasesLost = counter("leasesLost");
+  const abandoned = counter("abandoned");
+  const setAside = counter("setAside");
+  const steps = new Set<string>();
+
+  const observe = (event: BrokerEvent): void => {
+    switch (event.kind) {
+      case "request answered": {
+        const { service, plan, status } = event;
+        const labels = { verb: event.route ?? "none", service: service ?? "none", plan: plan ?? "none" };
+        requests.inc({ ...labels, status });
+        requestDuration.observe(labels, event.tookMs / 1_000);
+        return;
+      }
+      case "accepted":
+        accepted.inc(labelsOf(event));
+        return;
+      case "settled": {
+        const labels = { ...labelsOf(event), outcome: event.outcome };
+        operations.inc(labels);
+        operationDuration.observe(labels, event.tookMs / 1_000);
+        return;
+      }
+      case "step finished": {
+        const { kind, service } = labelsOf(event);
+        stepDuration.observe({ kind, service, step: stepName(event.step) }, event.tookMs / 1_000);
+        return;
+      }
+      case "retrying":
+        retries.inc(labelsOf(event));
+        return;
+      case "abandoned":
+        abandoned.inc(labelsOf(event));
+        return;
+      case "store answered":
+        storeDuration.observe({ call: event.call }, event.tookMs / 1_000);
+        if (event.failed) storeFailures.inc({ call: event.call });
+        return;
+      case "taken over":
+        takenOver.inc(event.resources);
+        return;
+      case "lease lost":
+        leasesLost.inc();
+        return;
+      case "set aside":
+        setAside.inc();
+        return;
+      case "attempt started":
+      case "waiting":
+      case "cancel requested":
+      case "unknown kind":
+      case "pruned":
+      case "store failed":
+      case "store answered again":
+      case "presence lost":
+        return;
+    }
+  };
+
+  /** Authors may name a step for what it is about, and there is no end to that. */
+  const stepName = (name: string): string => {
+    if (!steps.has(name) && steps.size >= mostSteps) return "other";
+    steps.add(name);
+    return name;
+  };
+
+  const measure = (backlog: BrokerBacklog | undefined): void => {
+    for (const each of [open, due, stuck, oldest, backlogComplete]) each.reset();
+    storeUp.set(backlog === undefined ? 0 : 1);
+    waiting.remove();
+    if (backlog === undefined) return;
+    waiting.set(backlog.waiting);
+    for (const { service, ...known } of backlog.services) {
+      open.set({ service }, known.open);
+      due.set({ service }, known.due);
+      stuck.set({ service }, known.stuck);
+      oldest.set({ service }, known.oldestAgeMs / 1_000);
+      backlogComplete.set({ service }, known.complete ? 1 : 0);
+    }
+  };
+
+  // A store that hangs is not asked once more by each scrape.
+  let looking: Promise<BrokerBacklog | undefined> | undefined;
+  const look = (broker: Measured) => {
+    looking ??= Promise.resolve(broker.backlog())
+      .catch(() => undefined)
+      .finally(() => {
+        looking = undefined;
+      });
+    return within(looking, patienceMs, undefined);
+  };
+
+  return {
+    observe,
+    registry,
+    contentType: registry.contentType,
+    async scrape(broker) {
+      const backlog = await look(broker);
+      // Without a pause between the two, so that two scrapes at a time do not mix.
+      measure(backlog);
+      running.set(broker.running);
+      return registry.metrics();
+    },
+  };
+}
+
+function shape({ name, help, labels }: MetricDefinition) {
+  return { name, help, labelNames: [...labels] };
+}
+
+function labelsOf({
+  operationKind,
+  service,
+  plan,
+}: {
+  operationKind: string;
+  service: string | null;
+  plan: string | null;
+}) {
+  return { kind: operationKind, service: service ?? "unknown", plan: plan ?? "unknown" };
+}

@@ -1,0 +1,90 @@
+import { memoryStore } from "@osbert/journal/memory";
+import { faultyStore } from "@osbert/journal/testing";
+import { expect, test } from "vitest";
+import { fetchHandler } from "../../src/http/index.js";
+import { createBroker } from "../../src/index.js";
+import { metrics } from "../../src/observe/index.js";
+import { lab } from "../lab.js";
+import { platform, watchedBroker, watcher } from "./watched-broker.js";
+
+test("/readyz: 200 with a platform's or a watcher's credential while the broker has started and its store answers", async () => {
+  const { ask } = await watchedBroker({ services: [lab().service] });
+  for (const as of [platform, watcher]) {
+    const answer = await ask("GET", "/readyz", { as });
+    expect([answer.status, await answer.json()]).toEqual([200, { status: "ready" }]);
+  }
+  expect((await ask("HEAD", "/readyz")).status).toBe(200);
+  expect((await ask("PUT", "/readyz", { body: {} })).status).toBe(405);
+});
+
+test("/readyz and /metrics are for those with a credential, and a watcher's opens nothing else", async () => {
+  const seen = metrics({ process: false });
+  const { ask } = await watchedBroker({ services: [lab().service], observe: seen.observe }, { metrics: seen });
+  const wrong = { ...watcher, password: "wrong" };
+  for (const path of ["/readyz", "/metrics"]) {
+    expect((await ask("GET", path, { as: null })).status).toBe(401);
+    expect((await ask("GET", path, { as: wrong })).status).toBe(401);
+    expect((await ask("GET", path)).status).toBe(200);
+  }
+  expect((await ask("GET", "/v2/catalog", { as: watcher })).status).toBe(401);
+  expect((await ask("PUT", "/v2/service_instances/i", { as: watcher, body: {} })).status).toBe(401);
+  expect((await ask("GET", "/healthz", { as: null })).status).toBe(200);
+});
+
+test("without metrics there is no /metrics", async () => {
+  const { ask } = await watchedBroker({ services: [lab().service] });
+  expect((await ask("GET", "/metrics")).status).toBe(404);
+  expect((await ask("GET", "/metrics", { as: watcher })).status).toBe(401);
+});
+
+test("/readyz is open to all if the operator says so; /metrics is not", async () => {
+  const seen = metrics({ process: false });
+  const options = { openReadiness: true, metrics: seen };
+  const { ask } = await watchedBroker({ services: [lab().service], observe: seen.observe }, options);
+  expect((await ask("GET", "/readyz", { as: null })).status).toBe(200);
+  expect((await ask("GET", "/metrics", { as: null })).status).toBe(401);
+});
+
+test("/readyz: 503 with the reason when the store refuses, when it hangs, and 200 again after", async () => {
+  const store = faultyStore(memoryStore());
+  const { ask } = await watchedBroker({ services: [lab().service], store });
+  store.breakDown("refused");
+  const refused = await ask("GET", "/readyz");
+  expect([refused.status, await refused.json()]).toEqual([
+    503,
+    { status: "not ready", reasons: ["the store does not answer"] },
+  ]);
+  store.breakDown("hangs");
+  const asked = () => store.calls.filter(({ method }) => method === "read").length;
+  const before = asked();
+  const hanging = await Promise.all(Array.from({ length: 5 }, () => ask("GET", "/readyz")));
+  expect(hanging.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503]);
+  for (const answer of hanging)
+    expect(await answer.json()).toEqual({
+      status: "not ready",
+      reasons: [expect.stringMatching(/not answered within/)],
+    });
+  // Probes do not pile up in a store that hangs.
+  expect(asked() - before).toBe(1);
+  store.comeBack();
+  await expect.poll(async () => (await ask("GET", "/readyz")).status).toBe(200);
+});
+
+test("/readyz: 503 before the start, and from the moment that a stop is announced, while requests are still answered", async () => {
+  const broker = createBroker({ services: [lab().service], store: memoryStore() });
+  const handle = fetchHandler(broker, { credentials: "none" });
+  const ready = async () => {
+    const answer = await handle(new Request("http://broker.example/readyz"));
+    return [answer.status, ((await answer.json()) as { reasons?: string[] }).reasons];
+  };
+  expect(await ready()).toEqual([503, ["the broker is starting"]]);
+  await broker.start();
+  expect(await ready()).toEqual([200, undefined]);
+  broker.announceStop();
+  expect(await ready()).toEqual([503, ["the broker is stopping"]]);
+  const headers = { "x-broker-api-version": "2.17" };
+  const catalog = await handle(new Request("http://broker.example/v2/catalog", { headers }));
+  expect(catalog.status).toBe(200);
+  await broker.stop();
+  expect(await ready()).toEqual([503, ["the broker is stopping"]]);
+});
