@@ -1,7 +1,7 @@
 import { type Journal, type JournalOptions, observedStore, openJournal, type Store } from "@osbert/journal";
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
 import { bindingPrefix } from "./bindings/binding-record.js";
-import { type BrokerCatalog, buildCatalog } from "./catalog/catalog.js";
+import { type BrokerCatalog, buildCatalog, retiring } from "./catalog/catalog.js";
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
@@ -10,6 +10,7 @@ import type { Tracing } from "./observe/tracing.js";
 import { aroundOf, brokerEvent, type Watch, watchOf } from "./observe/watch.js";
 import { type Cleanup, cleanupRule } from "./operations/cleanup.js";
 import { operationKinds } from "./operations/kinds.js";
+import { neededToUndo } from "./operations/undo.js";
 import type { Service } from "./service/service.js";
 import type { AsyncRules } from "./service/verbs.js";
 import { Verbs } from "./verbs.js";
@@ -41,7 +42,7 @@ export interface BrokerOptions {
 
 /** A complete broker, without a wire: `@osbert/broker/http` puts it on one. */
 export interface Broker {
-  /** Opens the store and begins to run what is due. */
+  /** Opens the store and begins to run what is due. Asked for twice, it starts once. One that could not be started may be started again. */
   start(): Promise<void>;
   /** Lets what runs end for so long, hands the rest over, closes the store. */
   stop(options?: { readonly drainMs?: number }): Promise<void>;
@@ -51,7 +52,8 @@ export interface Broker {
   readonly minimumApiVersion: { readonly major: number; readonly minor: number };
   /**
    * Offers other services from now on. Rejects with a CatalogError if they break the specification, and with a PlansInUseError if they
-   * lack a plan that has instances; then all stays as it was. Confirmed, such a plan is retired: its instances stay operable.
+   * lack a plan that has instances; then all stays as it was. Confirmed, such a plan is retired: its instances stay operable. Those of
+   * a service that is dropped as a whole can only be deleted, and after a restart not even that: its functions are not known then.
    */
   offer(services: readonly Service[], options?: { readonly retirePlansInUse?: boolean }): Promise<void>;
   /** Whether requests should be sent to this process: it has started, its store answers, it is not about to stop. Takes two seconds at most. */
@@ -81,11 +83,13 @@ const bindingPage = 500;
 export function createBroker(options: BrokerOptions): Broker {
   let catalog = buildCatalog(options.services);
   let running: { readonly journal: Journal; readonly verbs: Verbs } | undefined;
+  let starting: Promise<void> | undefined;
   const minimumApiVersion = parseApiVersion(options.minimumApiVersion ?? "2.13");
   if (minimumApiVersion === undefined)
     throw new Error(`minimumApiVersion must look like "2.13", not ${JSON.stringify(options.minimumApiVersion)}`);
   const retention = {
     goneMs: defaultGoneMs,
+    needed: neededToUndo,
     ...(options.cleanup && { goesAt: cleanupRule(options.cleanup) }),
     ...options.journal?.retention,
   };
@@ -98,25 +102,41 @@ export function createBroker(options: BrokerOptions): Broker {
   };
   const bindingsOf = async (key: string) =>
     (await started().journal.parts(key, bindingPrefix, { limit: bindingPage })).items;
-  return {
-    async start() {
-      const kinds = operationKinds({ catalog: () => catalog, bindingsOf });
-      const journal = await openJournal({ ...options.journal, ...watching(options, watch), retention, kinds });
-      const verbs = new Verbs({
-        journal,
-        catalog: () => catalog,
-        async: options.async ?? {},
-        syncTimeoutMs: options.syncTimeoutMs ?? defaultSyncTimeoutMs,
-        cascade: options.cascade ?? false,
-        forceDeleteUnknown: { instances: false, bindings: false, ...options.forceDeleteUnknown },
-        retryAfterSeconds: options.retryAfterSeconds ?? null,
-      });
-      running = { journal, verbs };
+  const open = async () => {
+    const kinds = operationKinds({ catalog: () => catalog, bindingsOf });
+    const journal = await openJournal({ ...options.journal, ...watching(options, watch), retention, kinds });
+    const verbs = new Verbs({
+      journal,
+      catalog: () => catalog,
+      async: options.async ?? {},
+      syncTimeoutMs: options.syncTimeoutMs ?? defaultSyncTimeoutMs,
+      cascade: options.cascade ?? false,
+      forceDeleteUnknown: { instances: false, bindings: false, ...options.forceDeleteUnknown },
+      retryAfterSeconds: options.retryAfterSeconds ?? null,
+    });
+    running = { journal, verbs };
+    try {
       await journal.start();
+    } catch (error) {
+      // Nobody stops what did not start: the store is left to whoever tries next.
+      running = undefined;
+      await journal.stop({ drainMs: 0 });
+      throw error;
+    }
+  };
+  return {
+    start() {
+      starting ??= open().catch((error: unknown) => {
+        starting = undefined;
+        throw error;
+      });
+      return starting;
     },
     async stop(how) {
       stopping = true;
+      await starting?.catch(() => undefined);
       await running?.journal.stop(how);
+      starting = undefined;
     },
     async readiness() {
       const state = stopping ? "the broker is stopping" : running === undefined ? "the broker is starting" : null;
@@ -142,7 +162,7 @@ export function createBroker(options: BrokerOptions): Broker {
         const used = await inUse(running.journal, dropped);
         if (used.length > 0) throw new PlansInUseError(used);
       }
-      catalog = next;
+      catalog = retiring(catalog, next);
     },
     get catalog() {
       return catalog;

@@ -21,6 +21,7 @@ import {
 } from "./instances/instance-record.js";
 import { decideProvision } from "./instances/provision.js";
 import { decideUpdate, maintenanceSentence } from "./instances/update.js";
+import { checkInstance } from "./operations/check-instance.js";
 import type { BindingResult, InstanceResult } from "./operations/folds.js";
 import {
   type ProvisionAsk,
@@ -31,6 +32,7 @@ import {
   readUpdate,
 } from "./requests/asks.js";
 import { optionalText } from "./requests/fields.js";
+import { sizeProblem } from "./requests/size.js";
 import type { BindingInfo, HookRequest, InstanceInfo, Prepared } from "./service/service.js";
 import { type AsyncRule, type AsyncRules, asyncRule, type Verb } from "./service/verbs.js";
 
@@ -126,7 +128,7 @@ export class Verbs {
     const plan = offered?.name ?? "";
     const { identity } = caller;
     const input = { plan, parameters: ask.parameters, instance: info, identity, partial: undefined };
-    const prepared: Prepared = problem === null ? (offered?.service.prepare?.(input) ?? {}) : {};
+    const prepared = problem === null ? giveable("prepare", offered?.service.prepare?.(input)) : {};
     const awaited = !isAsync(rule, acceptsIncomplete);
     const deadlineMs = this.#deadlineMs("provision", ask.serviceId);
     const matter = { ask, offered, problem, prepared, identity, awaited, deadlineMs };
@@ -163,16 +165,22 @@ export class Verbs {
     const rule = this.#rule("update", offered, ask.serviceId);
     const parameters = ask.parameters ?? {};
     const { identity } = caller;
+    const awaited = !isAsync(rule, acceptsIncomplete);
+    const deadlineMs = this.#deadlineMs("update", ask.serviceId);
+    const unprepared = { ask, catalog, prepared: {}, awaited, identity, deadlineMs };
     let prepared: Prepared = {};
-    if (record !== undefined && offered?.service.prepareUpdate !== undefined) {
+    // The author is not asked about what would be refused: its parameters may be anything.
+    if (
+      record !== undefined &&
+      offered?.service.prepareUpdate !== undefined &&
+      begins(decideUpdate(before, unprepared))
+    ) {
       const info = infoOf(instance, caller, record);
       const previous = { plan: planName(catalog, record), parameters: record.parameters };
       const input = { plan: offered.name, parameters, instance: info, identity, state: record.state ?? {}, previous };
-      prepared = offered.service.prepareUpdate({ ...input, maintenance: ask.maintenance }) ?? {};
+      prepared = giveable("prepareUpdate", offered.service.prepareUpdate({ ...input, maintenance: ask.maintenance }));
     }
-    const awaited = !isAsync(rule, acceptsIncomplete);
-    const deadlineMs = this.#deadlineMs("update", ask.serviceId);
-    const matter = { ask, catalog, prepared, awaited, identity, deadlineMs };
+    const matter = { ...unprepared, prepared };
     const decide = (resource: Resource | undefined) =>
       this.#onlyIfAsyncFits(decideUpdate(resource, matter), rule, acceptsIncomplete);
     const hooked = (of: InstanceRecord) => {
@@ -387,6 +395,11 @@ export class Verbs {
         ? bindingOperation(resource, part)
         : resource?.open.find((candidate) => candidate.id === operation && candidate.part === part);
     if (open !== undefined) return this.#polled(inProgress(open));
+    // Its bind or unbind may wait so far back that it is not in sight; what ended before is not what is asked about.
+    const isQueued = operation === null && (resource?.queued ?? 0) > 0;
+    if (isQueued && record?.phase === "creating") return this.#polled(inProgress({ kind: "bind", description: null }));
+    if (isQueued && record?.phase === "deleting")
+      return this.#polled(inProgress({ kind: "unbind", description: null }));
     const removed = data?.removed.findLast(([id]) => id === binding)?.[1];
     const last = record?.last ?? removed;
     if (last != null && (operation === null || last.id === operation)) return this.#polled(ended(last));
@@ -420,13 +433,13 @@ export class Verbs {
       return refused("maintenance-info-conflict", maintenanceSentence(offered));
     }
     const invalid = offered.validate.provision(ask.parameters);
-    return invalid === null ? null : refused("bad-request", invalid);
+    if (invalid !== null) return refused("bad-request", invalid);
+    return sizeProblem({ parameters: ask.parameters, context: ask.context });
   }
 
   /** B4: what is only done asynchronously is refused to a platform that does not accept that; nothing has begun then. */
   #onlyIfAsyncFits(verdict: Verdict, rule: AsyncRule, acceptsIncomplete: boolean): Verdict {
-    const begins = verdict.kind === "accepted" || verdict.kind === "repeated";
-    if (!begins || rule.mode !== "require" || acceptsIncomplete) return verdict;
+    if (!begins(verdict) || rule.mode !== "require" || acceptsIncomplete) return verdict;
     return refused("async-required", "this is only done asynchronously: ask with accepts_incomplete=true");
   }
 
@@ -534,6 +547,20 @@ export class Verbs {
     const { retryAfterSeconds } = this.#ports;
     return retryAfterSeconds === null ? undefined : { "retry-after": String(retryAfterSeconds) };
   }
+}
+
+/** What an author's function has said before the work, if it may be told; else it is the broker's own fault. */
+function giveable(name: string, prepared: Prepared | undefined): Prepared {
+  const malformed = checkInstance(prepared);
+  if (malformed === null) return prepared ?? {};
+  // It may be a promise, which nobody else waits for.
+  Promise.resolve(prepared).catch(() => undefined);
+  throw new Error(`${name} returned what cannot be given out: ${malformed}`);
+}
+
+/** Whether there is an operation to wait for, new or not. */
+function begins({ kind }: Verdict): boolean {
+  return kind === "accepted" || kind === "repeated";
 }
 
 /** Whether the platform may be answered before the end. */

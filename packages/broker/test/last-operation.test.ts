@@ -37,6 +37,26 @@ describe.each(wires)("%s: last operation of an instance", (wire) => {
     expect((await poll()).body).toMatchObject({ state: "succeeded" });
   });
 
+  test("LOP-03, ERR-03: a description is never empty, also if the author's words are", async () => {
+    const laboratory = lab();
+    const held = gate();
+    laboratory.behave.provision = async (work) => {
+      work.describe(" ");
+      await held.wait();
+    };
+    const flow = await flowOn(wire, laboratory);
+    await flow.provision("i1");
+    await flow.advance(1_000);
+    expect((await flow.lastOperation("i1")).body.description).toMatch(/\S/);
+    held.open();
+    await flow.advance();
+    expect((await flow.lastOperation("i1")).body).toEqual({ state: "succeeded", description: "provision succeeded" });
+    const before = () => {
+      throw new BrokerError("unprocessable", "");
+    };
+    expectRefusal(await (await flowOn(wire, lab({ hooks: { before } }))).provision("i2"), 422);
+  });
+
   test("LOP-02, LOP-03, LOP-04, B6: a failure is told in the author's words, without words about the instance's use", async () => {
     const laboratory = lab();
     laboratory.behave.provision = () => {
@@ -325,5 +345,22 @@ describe.each(wires)("%s: last operation of a binding", (wire) => {
     expect((await flow.lastOperation("i1", { binding: "b1" })).body.description).toContain("unbound");
     const told = await flow.lastOperation("i1", { binding: "b1", operation: bind.body.operation });
     expect(told.body.state).toBe("failed");
+  });
+
+  test("BLOP-01, BLOP-06: a binding that waits behind many others is in progress, whatever became of an earlier one of that id", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory);
+    await ready(flow, "i1");
+    await bound(flow, "i1", "again");
+    await flow.unbind("i1", "again", { acceptsIncomplete: false });
+    const held = gate();
+    laboratory.behave.bind = held.wait;
+    for (let count = 0; count < 70; count++) expect((await flow.bind("i1", `b${count}`)).status).toBe(202);
+    const { operation } = (await flow.bind("i1", "again")).body;
+    for (const asked of [{ binding: "again" }, { binding: "again", operation }])
+      expect((await flow.lastOperation("i1", asked)).body.state).toBe("in progress");
+    held.open();
+    await flow.advance();
+    expect((await flow.lastOperation("i1", { binding: "again" })).body.state).toBe("succeeded");
   });
 });

@@ -62,6 +62,13 @@ describe.each(wires)("%s: maintenance info", (wire) => {
     expect((await flow.fetch("i1")).body).toMatchObject({ plan_id: ids.large, maintenance_info: { version: "3.0.0" } });
   });
 
+  test("MAINT-09: after a plan change without a version, none is told: that of the old plan is not the instance's", async () => {
+    const flow = await flowOn(wire, lab());
+    await ready(flow, "i1", info("1.2.3"));
+    expect((await flow.update("i1", { plan: "large", acceptsIncomplete: false })).status).toBe(200);
+    expect((await flow.fetch("i1")).body).not.toHaveProperty("maintenance_info");
+  });
+
   test("a repeat of a provision is one, also when the catalog's version has moved on", async () => {
     const flow = await flowOn(wire, lab());
     await ready(flow, "i1", info("1.2.3"));

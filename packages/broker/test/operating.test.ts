@@ -1,6 +1,9 @@
+import { systemClock } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
+import { interposedStore } from "@osbert/journal/testing";
 import { describe, expect, test } from "vitest";
 import { createBroker, Failed } from "../src/index.js";
+import type { TestBroker } from "../src/testing/index.js";
 import { bound, expectRefusal, flowOn, gate, hang, ids, lab, plans, ready, unchanged, wires } from "./lab.js";
 
 const sync = { acceptsIncomplete: false };
@@ -70,6 +73,35 @@ describe.each(wires)("%s: a plan in use", (wire) => {
     await expect(flow.broker.offer([{ ...laboratory.service, id: "another" }])).rejects.toThrow(/small of lab/);
     await flow.broker.offer(anotherId, { retirePlansInUse: true });
     expect((await flow.deprovision("i1", { ...sync, with: { plan_id: ids.small } })).status).toBe(200);
+  });
+});
+
+describe.each(wires)("%s: a service that is not offered any more", (wire) => {
+  test("B10: its instances and bindings can be deleted, by its own functions", async () => {
+    const laboratory = lab();
+    const other = lab({ id: "other", name: "other", plans: { one: { id: "one", description: "The only one" } } });
+    const flow = await flowOn(wire, laboratory, { services: [laboratory.service, other.service] });
+    await ready(flow, "i1");
+    await bound(flow, "i1", "b1");
+    await flow.broker.offer([other.service], { retirePlansInUse: true });
+    const old = { ...sync, with: { service_id: ids.service, plan_id: ids.small } };
+    expectRefusal(await flow.bind("i1", "b2", old), 422);
+    expect((await flow.unbind("i1", "b1", old)).status).toBe(200);
+    expect((await flow.deprovision("i1", old)).status).toBe(200);
+    expect(laboratory.done.slice(2)).toEqual(['unbind b1 {"user":"b1"}', "deprovision i1"]);
+  });
+});
+
+describe("a plan whose instance cannot be read", () => {
+  test("B10: it is in use all the same", async () => {
+    const store = interposedStore(memoryStore(), async ({ method }, go) => {
+      const answer = await go();
+      if (method !== "find") return answer;
+      return (answer as readonly object[]).map((record) => ({ ...record, state: "damaged" }));
+    });
+    const flow = await flowOn("handler", lab(), { store, journal: { clock: systemClock } });
+    expect((await flow.provision("i1", sync)).status).toBe(201);
+    await expect(flow.broker.offer([lab({ plans: { large: plans.large } }).service])).rejects.toThrow(/small of lab/);
   });
 });
 
@@ -199,6 +231,7 @@ describe.each(wires)("%s: cleaning up", (wire) => {
   test.each([
     ["* * * * *", /cleanup.instances.all must be a cron pattern of six fields/],
     ["every night", /cleanup.instances.all must be a cron pattern of six fields/],
+    ["0 0 0 30 2 *", /cleanup.instances.all must be .* there is no such time/],
   ])("B15: %s is refused at the start", (all, words) => {
     expect(() =>
       createBroker({ services: [lab().service], store: memoryStore(), cleanup: { instances: { all } } }),
@@ -241,6 +274,49 @@ describe.each(wires)("%s: a broker that is stopped and started", (wire) => {
   });
 });
 
+describe.each(wires)("%s: cleanup and what is still to be undone", (wire) => {
+  const nightly = { all: "0 0 3 * * *", olderThanMs: 0 };
+  const options = { cleanup: { instances: nightly, bindings: nightly } };
+  const dayMs = 24 * 60 * 60 * 1_000;
+  const entriesOf = (flow: TestBroker) => flow.broker.journal.entries("/i1", { limit: 1_000 });
+
+  test("B1, B15: what a failed provision recorded is kept until it is undone, and goes then", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory, options);
+    laboratory.behave.provision = () => {
+      throw new Failed("no room");
+    };
+    const { operation } = (await flow.provision("i1")).body;
+    for (let days = 0; days < 5; days++) await flow.advance(dayMs);
+    await flow.deprovision("i1");
+    await flow.advance();
+    expect(laboratory.done).toEqual(["provision i1", "deprovision i1 undoing create"]);
+    for (let days = 0; days < 3; days++) await flow.advance(dayMs);
+    expect((await entriesOf(flow)).filter((entry) => entry.operation === operation)).toEqual([]);
+  });
+
+  test("B1, B15: so is what a failed bind recorded; other bindings' history goes meanwhile", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory, options);
+    await ready(flow, "i1");
+    laboratory.behave.bind = () => {
+      throw new Failed("no room");
+    };
+    const failed = (await flow.bind("i1", "b1")).body.operation;
+    const undone = (await flow.bind("i1", "b2")).body.operation;
+    await flow.advance();
+    await flow.unbind("i1", "b2");
+    for (let days = 0; days < 5; days++) await flow.advance(dayMs);
+    const kept = async (id: string) => (await entriesOf(flow)).some((entry) => entry.operation === id);
+    expect([await kept(failed), await kept(undone)]).toEqual([true, false]);
+    await flow.unbind("i1", "b1");
+    await flow.advance();
+    expect(laboratory.done.at(-1)).toBe("unbind b1 null undoing grant");
+    for (let days = 0; days < 3; days++) await flow.advance(dayMs);
+    expect(await kept(failed)).toBe(false);
+  });
+});
+
 describe.each(wires)("%s: errors inside", (wire) => {
   test("B13: what goes wrong inside is a 500 without any of its words, and the operator is told", async () => {
     const told: unknown[] = [];
@@ -255,5 +331,24 @@ describe.each(wires)("%s: errors inside", (wire) => {
     const answer = await unchanged(flow, () => flow.provision("i1"));
     expect(expectRefusal(answer, 500)).not.toContain("hunter2");
     expect(told).toEqual([new Error("password=hunter2")]);
+  });
+
+  test("B13: the platform is answered, also if telling the operator fails", async () => {
+    const before = () => {
+      throw new Error("inside");
+    };
+    const onError = () => {
+      throw new Error("the log is full");
+    };
+    const flow = await flowOn(wire, lab({ hooks: { before } }), { onError });
+    expectRefusal(await flow.provision("i1"), 500);
+  });
+
+  test("B13: an answer of an author's own handler that is no JSON is the broker's fault, not the platform's", async () => {
+    const told: unknown[] = [];
+    const handlers = { fetchInstance: async () => ({ status: 200, body: { size: 1n } }) };
+    const flow = await flowOn(wire, lab(), { handlers, onError: (error) => void told.push(error) });
+    expectRefusal(await flow.fetch("i1"), 500);
+    expect(told).toHaveLength(1);
   });
 });

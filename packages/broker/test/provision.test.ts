@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { BrokerError, Failed } from "../src/index.js";
 import {
   adapters,
+  bound,
   expectRefusal,
   flowOn,
   gate,
@@ -414,5 +415,42 @@ describe.each(wires)("%s: provision", (wire) => {
     expect((await flow.provision("theirs", sync)).status).toBe(201);
     expect(laboratory.done).toEqual(["provision theirs"]);
     expect((await flow.request("GET", "/v2/catalog")).body).toEqual({ services: [], mine: true });
+  });
+
+  test("URL-01, PROV-27: a service's id may be of any characters that the catalog takes", async () => {
+    for (const id of ["服".repeat(60), "x".repeat(256), "é".repeat(128)]) {
+      const flow = await flowOn(wire, lab({ id }));
+      await ready(flow, "i1");
+      await bound(flow, "i1", "b1");
+    }
+  });
+
+  const malformed = [
+    ["a number for a dashboard", { dashboardUrl: 1 }],
+    ["an empty dashboard", { dashboardUrl: "" }],
+    ["a text for metadata", { metadata: "tier" }],
+    ["a list of labels", { metadata: { labels: ["one"] } }],
+    ["a text for attributes", { metadata: { attributes: "16" } }],
+    ["a list", []],
+  ] as const;
+
+  test.each(malformed)("PROV-21, PROV-25, META-01, META-02: %s is not given out", async (_, result) => {
+    const laboratory = lab();
+    laboratory.behave.provision = () => result;
+    const flow = await flowOn(wire, laboratory);
+    expect(expectRefusal(await flow.provision("i1", sync), 500)).toContain("cannot be given out");
+    const told: unknown[] = [];
+    const prepared = lab({ prepare: (() => result) as never });
+    const other = await flowOn(wire, prepared, { onError: (error) => void told.push(String(error)) });
+    expectRefusal(await unchanged(other, () => other.provision("i1", sync)), 500);
+    expect(told).toEqual([expect.stringContaining("prepare returned what cannot be given out")]);
+  });
+
+  test("PROV-22: prepare that is async by mistake is told to the operator, and its failure ends nothing", async () => {
+    const told: unknown[] = [];
+    const prepare = (async () => Promise.reject(new Error("later"))) as never;
+    const flow = await flowOn(wire, lab({ prepare }), { onError: (error) => void told.push(String(error)) });
+    expectRefusal(await flow.provision("i1"), 500);
+    expect(told).toEqual([expect.stringContaining("is not async")]);
   });
 });

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { memoryStore } from "@osbert/journal/memory";
 import { sqliteStore } from "@osbert/journal/sqlite";
+import { interposedStore } from "@osbert/journal/testing";
 import { fastify } from "fastify";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { brokerPlugin, routes, serve } from "../src/http/index.js";
@@ -351,6 +352,25 @@ describe.each(wires)("%s: many at once", (wire) => {
   });
 });
 
+describe.each(wires)("%s: what could not be kept", (wire) => {
+  const half = "x".repeat(500_000);
+
+  test("ROB-01, UPD-13: it is refused before anything is done, also what only grows too large with what is there", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory);
+    const large = { plan: "large", ...sync };
+    const whole = { parameters: { a: half + half } };
+    expectRefusal(await unchanged(flow, () => flow.provision("i1", { ...large, ...whole })), 413);
+    expect((await flow.provision("i1", { ...large, parameters: { a: half } })).status).toBe(201);
+    expectRefusal(await unchanged(flow, () => flow.bind("i1", "b1", { ...large, ...whole })), 413);
+    expectRefusal(await unchanged(flow, () => flow.update("i1", { ...sync, ...whole })), 413);
+    expectRefusal(await unchanged(flow, () => flow.update("i1", { ...sync, parameters: { b: half } })), 413);
+    expect((await flow.update("i1", { ...sync, parameters: { a: "x" } })).status).toBe(200);
+    expect((await flow.update("i1", { ...sync, parameters: { b: half } })).status).toBe(200);
+    expect(laboratory.done.map((line) => line.split(" ")[0])).toEqual(["provision", "update", "update"]);
+  });
+});
+
 /** What only a real server sees. */
 describe("over a socket", () => {
   test("a server that finds its port taken leaves nothing behind: the broker's store is closed", async () => {
@@ -365,6 +385,41 @@ describe("over a socket", () => {
     // Its file has one owner: a second broker could not open it if the first had kept it.
     const second = await serve(broker(), { port: 0 });
     await second.close({ drainMs: 0 });
+  });
+
+  test("a broker that was started before it is served is started once, and stops as a whole", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "osbert-serve-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const broker = createBroker({ services: [lab().service], store: sqliteStore(join(folder, "broker.db")) });
+    await Promise.all([broker.start(), broker.start()]);
+    const { journal } = broker;
+    const server = await serve(broker, { port: 0 });
+    expect(broker.journal).toBe(journal);
+    await server.close({ drainMs: 0 });
+    await broker.start();
+    expect(broker.journal).not.toBe(journal);
+    await broker.stop({ drainMs: 0 });
+  });
+
+  test("a broker that cannot start leaves the store to the next one", async () => {
+    const calls: string[] = [];
+    const store = interposedStore(memoryStore(), ({ method }, go) => {
+      calls.push(method);
+      return method === "attend" && calls.length < 5 ? Promise.reject(new Error("not now")) : go();
+    });
+    const broker = createBroker({ services: [lab().service], store });
+    await expect(broker.start()).rejects.toThrow("not now");
+    expect(calls.at(-1)).toBe("close");
+    expect(() => broker.journal).toThrow(/starting/);
+    await broker.start();
+    await broker.stop({ drainMs: 0 });
+  });
+
+  test("ROB-05: a request that never comes to its end is not waited for for ever", async () => {
+    const broker = createBroker({ services: [lab().service], store: memoryStore() });
+    const server = await serve(broker, { port: 0 });
+    onTestFinished(() => server.close({ drainMs: 0 }));
+    expect(server.app.server.requestTimeout).toBe(60_000);
   });
 
   async function served() {

@@ -162,4 +162,16 @@ describe.each(wires)("%s: rotation of bindings", (wire) => {
     expect(third.body.metadata.expires_at > second.body.metadata.expires_at).toBe(true);
     expect(laboratory.done.slice(-2)).toEqual(["bind b2 after b1", "bind b3 after b2"]);
   });
+
+  test.each([
+    ["NUL", "a\u0000b", /NUL/],
+    ["half of a surrogate pair", "\ud800", /surrogate/],
+    ["more than an id has", "x".repeat(401), /400 bytes/],
+  ])("ROT-04, ROB-01: a predecessor's id with %s is refused before it reaches the store", async (_, id, why) => {
+    const flow = await flowOn(wire, lab());
+    await ready(flow, "i1");
+    const refusal = expectRefusal(await unchanged(flow, () => rotate(flow, "b2", id)), 400);
+    expect(refusal).toMatch(why);
+    expect(refusal).toContain("predecessor_binding_id");
+  });
 });

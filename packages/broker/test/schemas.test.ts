@@ -24,6 +24,42 @@ function withSchemas(schemas: { provision?: Schema; update?: Schema; bind?: Sche
   return lab({ plans: { only: { id: ids.small, description: "x", ...schemas } } });
 }
 
+/** As large as a body may be. */
+const many = 200_000;
+
+describe.each(Object.values(drafts))("schemas of %s", ($schema) => {
+  const validateOf = (schema: Schema) => {
+    const { service } = withSchemas({ provision: { $schema, type: "object", ...schema } });
+    const validate = buildCatalog([service]).services.get(ids.service)?.plans.get(ids.small)?.validate.provision;
+    return validate ?? (() => "there is no such plan");
+  };
+
+  test("SCHEMA-07, ROB-05: what a schema asks for takes no longer than the body is large", () => {
+    const list = validateOf({ properties: { list: { type: "array", uniqueItems: true } } });
+    const numbers = Array.from({ length: many }, (_, index) => index);
+    expect(list({ list: numbers })).toBeNull();
+    expect(list({ list: [...numbers, { a: 1, b: 2 }, { b: 2, a: 1 }] })).toBe(
+      "parameters.list must NOT have duplicate items",
+    );
+    expect(list({ list: [1, "1", [1], { 1: 1 }, null, false, ""] })).toBeNull();
+    const twice = validateOf({ properties: { list: { type: "array", uniqueItems: false } } });
+    expect(twice({ list: [1, 1] })).toBeNull();
+    const url = validateOf({ properties: { url: { type: "string", format: "url" } } });
+    expect(url({ url: "https://example.org/a?b=c" })).toBeNull();
+    for (const text of ["no", `http://${"a:".repeat(many)} `]) expect(url({ url: text })).toContain("parameters.url");
+  });
+
+  test("SCHEMA-07: schemas may have an $id, the same one in several plans and after a reload", () => {
+    const id = $schema.includes("draft-04") ? "id" : "$id";
+    const part = { [id]: "https://example.org/part", type: "string" };
+    const schema = () => ({ [id]: "https://example.org/whole", properties: { a: { ...part } } });
+    for (let times = 0; times < 3; times++) {
+      const validate = validateOf(schema());
+      expect([validate({ a: "x" }), validate({ a: 1 })]).toEqual([null, "parameters.a must be string"]);
+    }
+  });
+});
+
 describe.each(wires)("%s: schemas of parameters", (wire) => {
   test.each(Object.keys(drafts) as (keyof typeof drafts)[])(
     "SCHEMA-05, SCHEMA-07, B7: %s is checked by its own rules",

@@ -289,4 +289,18 @@ describe.each(wires)("%s: update", (wire) => {
     });
     expect((await flow.bind("i1", "b1", sync)).body.credentials).toEqual({ user: "b1", host: "host-2" });
   });
+
+  test("UPD-23, B13: what would be refused is not prepared: the author is given no parameters that break the schema", async () => {
+    const service = lab({
+      prepareUpdate: (({ parameters }: { parameters: { size: number } }) => ({
+        dashboardUrl: `https://lab.example/${parameters.size.toFixed()}`,
+      })) as never,
+    });
+    const flow = await flowOn(wire, service);
+    await ready(flow, "i1");
+    for (const size of ["large", null, 0])
+      expectRefusal(await unchanged(flow, () => flow.update("i1", { parameters: { size } })), 400);
+    const good = await flow.update("i1", { parameters: { size: 2 } });
+    expect([good.status, good.body.dashboard_url]).toEqual([202, "https://lab.example/2"]);
+  });
 });

@@ -12,7 +12,7 @@ function entries(
 ): readonly StoredEntry[] {
   return lines.map(([at, kind, operation = null], index) => {
     const outcome = ["succeeded", "failed", "cancelled"].includes(kind);
-    const payload = outcome ? { kind: kind as Outcome["kind"] } : null;
+    const payload = outcome ? { kind: kind as Outcome["kind"] } : kind === "accepted" ? { part: null } : null;
     const body = JSON.stringify({ actor: { type: "user", subject: "ann" }, payload });
     return { seq: index + 1, at, token: "t", kind: outcome ? "settled" : kind, operation, body };
   });
@@ -72,4 +72,24 @@ test("what lies behind the run that was looked at is looked at soon, once someth
   const all = entries([0, "noted"], [30, "noted"]);
   expect(pruning(all, false, retention, 40)).toEqual({ delete: [1], nextAt: 40 });
   expect(pruning(all, false, { ...retention, notesMs: null }, 40).nextAt).toBeLessThanOrEqual(40 + dayMs);
+});
+
+test("a bare record goes when it has been one for long enough, however often it was looked at", () => {
+  const withGone = { ...retention, goneMs: 100 };
+  const dying = entries([5, "pruned"], [8, "accepted", "a"], [20, "succeeded", "a"]);
+  expect(pruning(dying, true, withGone, 30, true)).toEqual({ delete: [1, 2, 3], nextAt: 130 });
+  expect(pruning(entries([30, "pruned"]), true, withGone, 129, true)).toEqual({ delete: [], nextAt: 130 });
+  expect(pruning(entries([30, "pruned"], [129, "pruned"]), true, withGone, 130, true).delete).toEqual([1, 2]);
+});
+
+test("an operation whose entries are needed stays whole, and is looked at a day later", () => {
+  const all = entries(
+    [0, "accepted", "a"],
+    [1, "step", "a"],
+    [2, "failed", "a"],
+    [3, "accepted", "b"],
+    [4, "failed", "b"],
+  );
+  expect(pruning(all, true, retention, 50, false, new Set([2]))).toEqual({ delete: [4, 5], nextAt: 50 + dayMs });
+  expect(pruning(all, true, retention, 50).delete).toEqual([1, 2, 3, 4, 5]);
 });

@@ -163,7 +163,8 @@ export class BrokerError extends Error {
   get body(): ErrorBody {
     return {
       error: brokerErrors[this.code].error,
-      description: this.message,
+      // ERR-03: never empty, whatever the author wrote.
+      description: this.message.trim() === "" ? brokerErrors[this.code].error : this.message,
       ...(this.instanceUsable !== undefined && { instance_usable: this.instanceUsable }),
       ...(this.updateRepeatable !== undefined && { update_repeatable: this.updateRepeatable }),
     };

@@ -5,8 +5,8 @@ import type { EndedOperation } from "../instances/instance-record.js";
 import type { Verb } from "../service/verbs.js";
 
 /** What `last_operation` says of an operation that has not ended. */
-export function inProgress({ kind, description }: OpenOperation): LastOperationResponse {
-  return { state: "in progress", description: description ?? `the resource ${doing(kind)}` };
+export function inProgress({ kind, description }: Pick<OpenOperation, "kind" | "description">): LastOperationResponse {
+  return { state: "in progress", description: said(description) ?? `the resource ${doing(kind)}` };
 }
 
 export function ended({
@@ -28,6 +28,11 @@ export function ended({
   };
 }
 
+/** LOP-03: a description is not empty; an author's may be. */
+function said(description: string | null): string | null {
+  return description === null || description.trim() === "" ? null : description;
+}
+
 /** How an operation's end is kept and told. Pure. */
 export function endedOperation(
   id: string,
@@ -36,7 +41,7 @@ export function endedOperation(
   described: string | null,
 ): EndedOperation {
   if (outcome.kind === "succeeded")
-    return { id, verb, state: "succeeded", description: described ?? `${verb} succeeded` };
+    return { id, verb, state: "succeeded", description: said(described) ?? `${verb} succeeded` };
   if (outcome.kind === "cancelled")
     return { id, verb, state: "failed", description: `${verb} was cancelled: ${outcome.reason}` };
   const details = (outcome.error.details ?? {}) as { instanceUsable?: boolean; updateRepeatable?: boolean };

@@ -2,11 +2,12 @@ import type { Json, Resource } from "@osbert/journal";
 import { isBindable, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
 import { accepted, refused, type Verdict } from "../answers/verdict.js";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { bindingOperation, doing, instanceOperation } from "../instances/busy.js";
+import { bindingOperation, doing, instanceOperation, isBusy } from "../instances/busy.js";
 import { instanceData } from "../instances/instance-record.js";
 import { laneOf } from "../instances/provision.js";
 import type { BindAsk } from "../requests/asks.js";
 import { fingerprint } from "../requests/fingerprint.js";
+import { sizeProblem } from "../requests/size.js";
 import { type BindingRecord, bindingPart, bindingRecord, isExpired } from "./binding-record.js";
 
 export interface BindMatter {
@@ -41,6 +42,9 @@ export function decideBind(resource: Resource | undefined, matter: BindMatter, n
   if (existing !== undefined && existing.created !== asked) {
     return refused("conflict", "a binding with this id failed with other attributes; delete it first");
   }
+  // One that was told to stop may still be at work; its end would be taken for that of the new attempt.
+  if (isBusy(resource, bindingPart(binding)))
+    return refused("concurrency", "the binding is being changed; ask again soon");
   const problem = problemOf(matter, data, predecessor, now);
   if (problem !== null) return problem;
   const record: BindingRecord = {
@@ -108,11 +112,12 @@ function problemOf(
     if (predecessor?.phase !== "ready" || isExpired(predecessor, now)) {
       return refused("bad-request", "predecessor_binding_id is not a valid binding of this instance");
     }
-    return null;
+    return sizeProblem({ parameters: predecessor.parameters, bind_resource: ask.bindResource, context: ask.context });
   }
   if (plan?.definition.requiresApp === true && ask.appGuid === null) {
     return refused("requires-app", "a binding of this service needs an application: give bind_resource.app_guid");
   }
   const invalid = plan?.validate.bind(ask.parameters) ?? null;
-  return invalid === null ? null : refused("bad-request", invalid);
+  if (invalid !== null) return refused("bad-request", invalid);
+  return sizeProblem({ parameters: ask.parameters, bind_resource: ask.bindResource, context: ask.context });
 }

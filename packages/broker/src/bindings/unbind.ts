@@ -1,7 +1,7 @@
 import type { Json, Resource } from "@osbert/journal";
 import type { OriginatingIdentity } from "@osbert/protocol";
 import { accepted, refused, type Verdict } from "../answers/verdict.js";
-import { bindingOperation, doing, instanceOperation } from "../instances/busy.js";
+import { bindingOperation, doing, instanceOperation, isBusy } from "../instances/busy.js";
 import { instanceData } from "../instances/instance-record.js";
 import { laneOf } from "../instances/provision.js";
 import { undoing } from "../operations/undo.js";
@@ -37,9 +37,11 @@ export function decideUnbind(resource: Resource | undefined, matter: UnbindMatte
     return refused("concurrency", "many bindings of the instance are being changed; ask again when some are done");
   // What a bind that is cancelled here has recorded is needed to undo it.
   const undo = undoing(existing.undo, running?.steps ?? []);
-  const phaseBefore = existing.phase === "ready" ? "ready" : "failed";
-  // Behind the bind that it cancels: alone, so that what the bind did is over before it is undone.
-  const mode = running === undefined ? "shared" : "exclusive";
+  // An earlier unbind may have been told to stop, and not have ended yet: what was before it is what was before this one.
+  const phaseBefore =
+    existing.phase === "deleting" ? existing.phaseBefore : existing.phase === "ready" ? "ready" : "failed";
+  // Behind the bind that it cancels, or whatever else has not ended yet: alone, so that it is over before it is undone.
+  const mode = isBusy(resource, part) ? "exclusive" : "shared";
   const input = { identity } as unknown as Json;
   return accepted(
     {

@@ -28,6 +28,8 @@ export interface OfferedService {
 /** What the broker offers, checked and compiled. Immutable: a change is another one. */
 export interface BrokerCatalog {
   readonly services: ReadonlyMap<string, OfferedService>;
+  /** Services that were offered before: their instances are still deleted by their functions. */
+  readonly retired: ReadonlyMap<string, OfferedService>;
   /** The answer to GET /v2/catalog, as it goes out. */
   readonly body: string;
   /** The same, encoded once. */
@@ -74,11 +76,18 @@ export function buildCatalog(services: readonly Service[]): BrokerCatalog {
   if (errors.length > 0) throw new CatalogError(errors);
   return {
     services: new Map(offered.map((service) => [service.offering.id, service])),
+    retired: new Map(),
     body,
     bytes: new TextEncoder().encode(body),
     etag: `"${createHash("sha256").update(body).digest("base64url").slice(0, 27)}"`,
     warnings: findings.filter(({ level }) => level === "warning"),
   };
+}
+
+/** The next catalog, which knows the services that only the present one has. Pure. */
+export function retiring(present: BrokerCatalog, next: BrokerCatalog): BrokerCatalog {
+  const before = [...present.retired, ...present.services];
+  return { ...next, retired: new Map(before.filter(([id]) => !next.services.has(id))) };
 }
 
 /** Compiles a schema, or notes where one that is none stands. */

@@ -41,7 +41,8 @@ export async function inUse(journal: Journal, plans: readonly PlanInUse[]): Prom
   const found = await Promise.all(
     plans.map(({ id }) => journal.find({ label: { name: "plan", value: id }, limit: 1 })),
   );
-  return plans.filter((_, index) => found[index]?.items.length !== 0);
+  // One that cannot be read is no item, but there is a next page behind it; it is an instance all the same.
+  return plans.filter((_, index) => found[index]?.items.length !== 0 || found[index]?.next !== null);
 }
 
 function line({ service, plan, id, newId }: PlanInUse): string {

@@ -1,4 +1,4 @@
-import type { JsonObject } from "@osbert/protocol";
+import type { Json, JsonObject } from "@osbert/protocol";
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -6,6 +6,7 @@ import draft06 from "ajv/dist/refs/json-schema-draft-06.json" with { type: "json
 import ajvDraft04 from "ajv-draft-04";
 import ajvFormats from "ajv-formats";
 import { RE2JS } from "re2js";
+import { canonical } from "../requests/fingerprint.js";
 import type { Schema } from "../service/schema.js";
 
 /** `null`: the value is as the schema wants it. Else a sentence that names the place. */
@@ -30,6 +31,9 @@ export function compileSchema(schema: Schema, what: string): Validate {
     throw new Error(`${what} is not a valid schema: ${cause instanceof Error ? cause.message : String(cause)}`, {
       cause,
     });
+  } finally {
+    // Ajv would keep it for ever, and refuse the next one with the same $id: another plan's, or this one's after a reload.
+    ajv.removeSchema(schema);
   }
   return (value) => (validate(value) ? null : sentence(validate.errors?.[0], what));
 }
@@ -59,7 +63,7 @@ type AnyAjv = Ajv | Ajv2019 | Ajv2020;
 function once(make: () => AnyAjv): () => AnyAjv {
   let made: AnyAjv | undefined;
   return () => {
-    made ??= withFormats(make());
+    made ??= withBoundedWork(withFormats(make()));
     return made;
   };
 }
@@ -70,6 +74,24 @@ function withFormats(ajv: AnyAjv): AnyAjv {
     (ajvFormats as unknown as { default?: (ajv: unknown) => void }).default ??
     (ajvFormats as unknown as (ajv: unknown) => void);
   add(ajv);
+  return ajv;
+}
+
+const longestUrl = 2_048;
+
+/** What takes time by the square of the input's size is replaced: a body of a megabyte would block the process for minutes. */
+function withBoundedWork(ajv: AnyAjv): AnyAjv {
+  const url = ajv.formats.url as RegExp;
+  ajv.addFormat("url", (text: string) => text.length <= longestUrl && url.test(text));
+  ajv.removeKeyword("uniqueItems");
+  ajv.addKeyword({
+    keyword: "uniqueItems",
+    type: "array",
+    schemaType: "boolean",
+    error: { message: "must NOT have duplicate items" },
+    compile: (wanted: boolean) => (items: readonly Json[]) =>
+      !wanted || new Set(items.map(canonical)).size === items.length,
+  });
   return ajv;
 }
 

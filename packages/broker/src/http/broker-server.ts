@@ -22,6 +22,8 @@ export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOption
     forceCloseConnections: "idle",
     // What comes on a connection that is there while the server closes is answered: the broker stops after it.
     return503OnClosing: false,
+    // Fastify's default is to wait for ever for the rest of a request.
+    requestTimeout: longestRequestMs,
     routerOptions: { ignoreTrailingSlash: false },
     frameworkErrors: (_error, _request, reply) =>
       void sendRefusal(reply, new BrokerError("bad-request", "the path is not validly percent-encoded")),
@@ -42,6 +44,9 @@ export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOption
   app.register(brokerPlugin, options);
   return app;
 }
+
+/** From its first byte to its last; the answer may take longer. */
+const longestRequestMs = 60_000;
 
 /** There is no request yet, only a socket. */
 function refuseBytes({ code }: { readonly code?: string }, socket: Socket): void {

@@ -1,6 +1,7 @@
 import { BrokerError } from "@osbert/protocol";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { errorAnswer } from "../answers/answer.js";
+import { asBrokerError } from "../answers/failure.js";
 import type { Broker } from "../broker.js";
 import { tellOfRefusal } from "../observe/seen-request.js";
 import { SocketPeer } from "./authentication/socket-peer.js";
@@ -58,8 +59,9 @@ export function sendRefusal(reply: FastifyReply, error: BrokerError): FastifyRep
 }
 
 /** What Fastify refuses by itself, in the words of a broker. */
-function errorOf({ statusCode }: FastifyError): BrokerError {
-  return statusCode === 413
-    ? new BrokerError("too-large", `the body has more than ${largestBody} bytes`)
-    : new BrokerError("bad-request", "the request cannot be read");
+function errorOf(error: FastifyError): BrokerError {
+  const { statusCode = 500 } = error;
+  if (statusCode === 413) return new BrokerError("too-large", `the body has more than ${largestBody} bytes`);
+  if (statusCode < 500) return new BrokerError("bad-request", "the request cannot be read");
+  return asBrokerError(error);
 }

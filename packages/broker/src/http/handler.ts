@@ -11,6 +11,7 @@ import { asBrokerError } from "../answers/failure.js";
 import type { Broker } from "../broker.js";
 import type { Caller } from "../caller.js";
 import { type SeenRequest, watched } from "../observe/seen-request.js";
+import { checkId } from "../requests/ids.js";
 import type { VerbRequest } from "../verbs.js";
 import type { Authenticate, Authenticated } from "./authentication/authenticate.js";
 import { type AuthenticationOptions, authentication, openToAll } from "./authentication/authentication.js";
@@ -61,8 +62,9 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
   const wiring: Wiring = { broker, options, authenticate, platforms, pages: pagesOf(broker, options) };
   const handle = (request: WireRequest, requestId: string | null, seen?: SeenRequest) => {
     const tell = (given: Answer) => {
+      const told = toWire(given, requestId, request.method);
       seen?.answered(given.status, given.body);
-      return toWire(given, requestId, request.method);
+      return told;
     };
     const refuse = (error: unknown) => {
       const told = asBrokerError(error);
@@ -70,13 +72,25 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
       // A 4xx is the platform's business; what happened inside is the operator's.
       if (told.status >= 500 && told.cause !== undefined) {
         const path = request.url.split("?", 1)[0] ?? "";
-        options.onError?.(told.cause, { method: request.method, path, requestId });
+        try {
+          options.onError?.(told.cause, { method: request.method, path, requestId });
+        } catch {
+          // There is nobody else to tell, and the platform is still to be answered.
+        }
       }
       return tell(errorAnswer(told, authenticate.challenge));
     };
+    const tellOrRefuse = (given: Answer) => {
+      try {
+        return tell(given);
+      } catch (error) {
+        // What an author's own handler gave cannot be written as JSON.
+        return refuse(error);
+      }
+    };
     try {
       const given = respond(wiring, request, requestId, seen);
-      return given instanceof Promise ? given.then(tell, refuse) : tell(given);
+      return given instanceof Promise ? given.then(tellOrRefuse, refuse) : tell(given);
     } catch (error) {
       return refuse(error);
     }
@@ -250,21 +264,10 @@ function readQuery(text: string): JsonObject {
   return query;
 }
 
-const longestIdBytes = 400;
-
-/** Ids may hold anything that every store keeps alike. */
 function checkIds({ instance, binding, caller }: VerbRequest): void {
-  for (const [id, what] of [
-    [instance, "instance_id"],
-    [binding, "binding_id"],
-    [caller.platform, "the platform"],
-  ] as const) {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for.
-    if (/[\u0000\ud800-\udfff]/u.test(id))
-      throw new BrokerError("bad-request", `${what} must not hold NUL or half of a surrogate pair`);
-    if (Buffer.byteLength(id) > longestIdBytes)
-      throw new BrokerError("bad-request", `${what} has more than ${longestIdBytes} bytes`);
-  }
+  checkId(instance, "instance_id");
+  checkId(binding, "binding_id");
+  checkId(caller.platform, "the platform");
 }
 
 /** Comes back on every answer, so that both sides' logs can be put together. */

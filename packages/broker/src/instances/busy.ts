@@ -6,6 +6,11 @@ export function instanceOperation(resource: Resource | undefined): OpenOperation
   return resource?.open.find((operation) => operation.part === null && operation.cancel === null);
 }
 
+/** Also one that was told to stop and has not yet: it may still be at work. */
+export function isBusy(resource: Resource | undefined, part: string | null): boolean {
+  return resource?.open.some((operation) => operation.part === part) ?? false;
+}
+
 export function bindingOperation(resource: Resource | undefined, part: string): OpenOperation | undefined {
   return resource?.open.find((operation) => operation.part === part && operation.cancel === null);
 }

@@ -33,7 +33,8 @@ export function decideDeprovision(resource: Resource | undefined, matter: Deprov
     const left = data.bindings === 1 ? "1 binding is" : `${data.bindings} bindings are`;
     return refused("unprocessable", `${left} left; delete the instance's bindings first`);
   }
-  const phaseBefore = data.phase === "ready" ? "ready" : "failed";
+  // An earlier deprovision may have been told to stop, and not have ended yet: what was before it is what was before this one.
+  const phaseBefore = data.phase === "deleting" ? data.phaseBefore : data.phase === "ready" ? "ready" : "failed";
   const input = { identity } as unknown as Json;
   return accepted(
     {

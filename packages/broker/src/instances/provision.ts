@@ -5,7 +5,7 @@ import type { OfferedPlan } from "../catalog/catalog.js";
 import type { ProvisionAsk } from "../requests/asks.js";
 import { fingerprint } from "../requests/fingerprint.js";
 import type { Prepared } from "../service/service.js";
-import { instanceOperation } from "./busy.js";
+import { instanceOperation, isBusy } from "./busy.js";
 import {
   type InstanceData,
   type InstanceRecord,
@@ -48,6 +48,8 @@ export function decideProvision(resource: Resource | undefined, matter: Provisio
     case "failed":
       // B9: the same request is a new attempt; another one has to delete first what the failed one left.
       if (!same) return conflict("could not be provisioned and has to be deleted first; it was asked for");
+      // One that was told to stop may still be at work; its end would be taken for that of the new attempt.
+      if (isBusy(resource, null)) return refused("concurrency", "the instance is being changed; ask again soon");
       return problem ?? begin(matter, data, resource === undefined ? undefined : instanceRecord(resource));
     case "ready":
       return same ? { kind: "done already" } : conflict("exists");
@@ -114,7 +116,9 @@ function begin(
   });
 }
 
+const longestLaneBytes = 60;
+
 /** Operations of one service share a lane, so that one that hangs leaves room for the others. */
 export function laneOf(serviceId: string): string {
-  return serviceId.length <= 60 ? serviceId : fingerprint(serviceId);
+  return Buffer.byteLength(serviceId) <= longestLaneBytes ? serviceId : fingerprint(serviceId);
 }

@@ -4,9 +4,10 @@ import { accepted, refused, type Verdict } from "../answers/verdict.js";
 import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
 import type { UpdateAsk } from "../requests/asks.js";
 import { fingerprint } from "../requests/fingerprint.js";
+import { sizeProblem } from "../requests/size.js";
 import type { Prepared } from "../service/service.js";
 import { doing, instanceOperation, someBindingOperation } from "./busy.js";
-import { type InstanceData, instanceData } from "./instance-record.js";
+import { type InstanceData, type InstanceRecord, instanceData, instanceRecord } from "./instance-record.js";
 import { laneOf } from "./provision.js";
 
 export interface UpdateMatter {
@@ -43,7 +44,8 @@ export function decideUpdate(resource: Resource | undefined, matter: UpdateMatte
     return refused("concurrency", "the instance is being changed; ask again when that is over");
   if (someBindingOperation(resource) !== undefined)
     return refused("concurrency", "a binding of the instance is being changed; ask again when that is over");
-  const problem = problemOf(data, ask, catalog);
+  const record = resource === undefined ? undefined : instanceRecord(resource);
+  const problem = problemOf(data, ask, catalog) ?? (record === undefined ? null : sizeProblem(updatedBy(ask, record)));
   if (problem !== null) return problem;
   if (isEmpty(data, ask)) return { kind: "done already" };
   const input: UpdateInput = { ...ask, prepared, awaited, identity };
@@ -51,6 +53,17 @@ export function decideUpdate(resource: Resource | undefined, matter: UpdateMatte
     data: { ...data, updating: asked } as unknown as Json,
     accept: [{ kind: "update", lane: laneOf(data.serviceId), input: input as unknown as Json, deadlineMs }],
   });
+}
+
+/** What is kept of an instance after an update: what the platform does not say stays as it was. */
+export function updatedBy(
+  ask: Pick<UpdateAsk, "parameters" | "context"> | null,
+  record: InstanceRecord,
+): Pick<InstanceRecord, "parameters" | "context"> {
+  return {
+    parameters: ask?.parameters == null ? record.parameters : { ...record.parameters, ...ask.parameters },
+    context: ask?.context == null ? record.context : { ...record.context, ...ask.context },
+  };
 }
 
 export function updateFingerprint({ planId, context, parameters, maintenance }: UpdateAsk): string {

@@ -70,7 +70,8 @@ function nextTick(pattern: string, path: string, timezone: string): NextTick {
   let cron: Cron;
   try {
     cron = new Cron(pattern, { mode: "6-part", timezone });
-    cron.nextRun(new Date(0));
+    // One for the 30th of February would be looked for through all years, at the end of every operation.
+    if (cron.nextRun(new Date(0)) === null) throw new Error("there is no such time");
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`${path} must be a cron pattern of six fields, such as "0 30 3 * * *": ${why}`, { cause });

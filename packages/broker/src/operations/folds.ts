@@ -2,6 +2,7 @@ import type { Json, OpenOperation, Outcome, Resource, ResourceChange } from "@os
 import type { Binding, InstanceMetadata, JsonObject } from "@osbert/protocol";
 import { endedOperation } from "../answers/last-operation.js";
 import { type BindingRecord, bindingPrefix } from "../bindings/binding-record.js";
+import { bindingOperation, instanceOperation } from "../instances/busy.js";
 import {
   type EndedOperation,
   type InstanceData,
@@ -10,6 +11,7 @@ import {
   instancePart,
   instanceRecord,
 } from "../instances/instance-record.js";
+import { updatedBy } from "../instances/update.js";
 import type { UpdateAsk } from "../requests/asks.js";
 import { undoing } from "./undo.js";
 
@@ -53,17 +55,23 @@ export const foldProvision: Fold = (resource, operation, outcome) => {
 export const foldUpdate: Fold = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
   const last = endedOperation(operation.id, "update", outcome, operation.description);
-  if (outcome.kind !== "succeeded") return change({ ...data, updating: null, last }, record);
+  if (outcome.kind !== "succeeded") {
+    // One that was told to stop may end after another one was accepted.
+    const updating = instanceOperation(resource)?.kind === "update" ? data.updating : null;
+    return change({ ...data, updating, last }, record);
+  }
   const result = outcome.result as unknown as InstanceResult;
   const { update } = result;
+  const planId = update?.planId ?? record.planId;
+  // That of another plan says nothing about this one.
+  const maintenanceBefore = planId === record.planId ? record.maintenanceVersion : null;
   const updated: InstanceRecord = {
     ...withResult(record, result),
-    planId: update?.planId ?? record.planId,
-    parameters: update?.parameters == null ? record.parameters : { ...record.parameters, ...update.parameters },
-    context: update?.context == null ? record.context : { ...record.context, ...update.context },
-    maintenanceVersion: update?.maintenance?.version ?? record.maintenanceVersion,
+    planId,
+    ...updatedBy(update, record),
+    maintenanceVersion: update?.maintenance?.version ?? maintenanceBefore,
   };
-  const { planId, serviceId } = updated;
+  const { serviceId } = updated;
   return {
     ...change({ ...data, planId, updating: null, last }, updated),
     labels: { service: serviceId, plan: planId },
@@ -73,7 +81,10 @@ export const foldUpdate: Fold = (resource, operation, outcome) => {
 export const foldDeprovision: Fold = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
   const last = endedOperation(operation.id, "deprovision", outcome, operation.description);
-  if (outcome.kind !== "succeeded") return change({ ...data, phase: data.phaseBefore, last }, record);
+  if (outcome.kind !== "succeeded") {
+    const phase = instanceOperation(resource)?.kind === "deprovision" ? "deleting" : data.phaseBefore;
+    return change({ ...data, phase, last }, record);
+  }
   return { ...change({ ...data, phase: "gone", bindings: 0, last }, null), gone: true, labels: {} };
 };
 
@@ -100,7 +111,10 @@ export const foldUnbind: Fold = (resource, operation, outcome) => {
   const { part, record } = bindingOf(resource, operation);
   if (record === undefined) return {};
   const last = endedOperation(operation.id, "unbind", outcome, operation.description);
-  if (outcome.kind !== "succeeded") return putPart(part, { ...record, phase: record.phaseBefore, last });
+  if (outcome.kind !== "succeeded") {
+    const phase = bindingOperation(resource, part)?.kind === "unbind" ? "deleting" : record.phaseBefore;
+    return putPart(part, { ...record, phase, last });
+  }
   // A binding that failed was taken out of the count when it did.
   const bindings = record.phaseBefore === "ready" ? Math.max(0, data.bindings - 1) : data.bindings;
   return { data: remember({ ...data, bindings }, part, last) as unknown as Json, parts: { [part]: null } };

@@ -18,6 +18,7 @@ import {
 } from "../service/service.js";
 import type { Verb } from "../service/verbs.js";
 import { checkBinding } from "./check-binding.js";
+import { checkInstance } from "./check-instance.js";
 import {
   type BindingResult,
   type Fold,
@@ -244,7 +245,8 @@ interface Loaded {
 async function load({ catalog }: RunPorts, operation: Operation): Promise<Loaded> {
   const record = (await operation.parts([instancePart])).get(instancePart) as unknown as InstanceRecord | undefined;
   if (record === undefined) throw new Permanent("the record of the instance is missing");
-  const service = catalog().services.get(record.serviceId);
+  const { services, retired } = catalog();
+  const service = services.get(record.serviceId) ?? retired.get(record.serviceId);
   // Another replica may have it; if none has, it is for the operator to bring it back.
   if (service === undefined)
     throw new RetryLater("this broker does not have the service of the instance", { afterMs: 30_000 });
@@ -302,6 +304,8 @@ function toInstanceResult(
   ask: UpdateAsk | null,
   told: Prepared | undefined,
 ): InstanceResult {
+  const malformed = checkInstance(result);
+  if (malformed !== null) throw new Permanent(`the function returned what cannot be given out: ${malformed}`);
   const wrong = result?.state === undefined ? null : validate(result.state);
   if (wrong !== null) throw new Permanent(`the function returned a state that its schema refuses: ${wrong}`);
   return {

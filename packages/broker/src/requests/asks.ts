@@ -1,5 +1,6 @@
 import { BrokerError, type Context, type JsonObject, type MaintenanceInfo } from "@osbert/protocol";
 import { optionalMaintenanceInfo, optionalObject, optionalText, requiredText } from "./fields.js";
+import { checkId } from "./ids.js";
 
 /** What a platform asks, read from the wire and checked for its shape. Whether it can be done is decided elsewhere. */
 export interface ProvisionAsk {
@@ -62,6 +63,8 @@ export function readUpdate(body: JsonObject): UpdateAsk {
 
 export function readBind(body: JsonObject): BindAsk {
   const predecessor = optionalText(body, "predecessor_binding_id");
+  // It is looked for in the store, as the ids of the path are.
+  if (predecessor !== null) checkId(predecessor, "predecessor_binding_id");
   const read = predecessor === null ? requiredText : optionalText;
   const bindResource = optionalObject(body, "bind_resource") ?? {};
   for (const field of ["app_guid", "route", "space_guid", "credential_client_id"]) optionalText(bindResource, field);

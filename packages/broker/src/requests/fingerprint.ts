@@ -6,8 +6,8 @@ export function fingerprint(value: Json): string {
   return hash("sha256", canonical(value), "base64url").slice(0, 22);
 }
 
-/** Bodies are bounded in depth where they are read, so this recursion is. */
-function canonical(value: Json): string {
+/** One text for all values that are equal as JSON. Bodies are bounded in depth where they are read, so this recursion is. */
+export function canonical(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const fields = value as { readonly [name: string]: Json };

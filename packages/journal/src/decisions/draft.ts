@@ -485,7 +485,7 @@ export function viewOf(
   return { key, seq, data, labels, parts: values, open, queued, last, running };
 }
 
-export function partsToSettle(rules: KindRules, operation: OpenOperation): readonly string[] {
+export function partsToSettle(rules: KindRules, operation: Pick<OpenOperation, "part">): readonly string[] {
   return operation.part === null ? (rules.reads ?? []) : [...(rules.reads ?? []), operation.part];
 }
 

@@ -1,3 +1,4 @@
+import type { Json } from "../json.js";
 import type { Outcome } from "../operation.js";
 import type { StoredEntry } from "../store.js";
 
@@ -11,6 +12,11 @@ export interface Retention {
   readonly goneMs?: number;
   /** A rule of one's own instead of the ages, for the operations that it answers for. Pure. `undefined`: the ages count. */
   readonly goesAt?: (ended: EndedAt) => number | null | undefined;
+  /**
+   * Numbers of entries that something in these parts of the resource refers to, as the results of steps that are still to be undone:
+   * the operations that they belong to stay for as long as it does. Shown are the parts of operations that did not end well. Pure.
+   */
+  readonly needed?: (parts: ReadonlyMap<string, Json>) => readonly number[];
 }
 
 /** The end of an operation, as far as its retention depends on it. */
@@ -67,7 +73,9 @@ export function pruning(
   retention: Retention,
   now: number,
   gone = false,
+  needed: ReadonlySet<number> = new Set(),
 ): Pruning {
+  const held = new Set(entries.filter(({ seq }) => needed.has(seq)).map(({ operation }) => operation));
   const parts = new Map<string, string | null>();
   const ends = new Map<string, number | null>();
   for (const { kind, operation, body, at } of entries) {
@@ -78,9 +86,15 @@ export function pruning(
     ends.set(operation, goesAt(retention, { outcome, part: parts.get(operation) ?? null, at }));
   }
   const goneMs = gone ? (retention.goneMs ?? 0) : 0;
+  // What tells of a pruning goes with the next one, so that a bare record has one such entry, and goes when that is old enough. Should it
+  // have more, the first one counts: looking at it does not make it younger.
+  const pruned = goneMs > 0 && isBare(entries) ? (entries[0]?.at ?? 0) + goneMs : 0;
   const goes = (entry: StoredEntry): number | null => {
-    if (entry.operation !== null) return ends.get(entry.operation) ?? null;
-    if (entry.kind === "pruned") return goneMs === 0 ? 0 : entry.at + goneMs;
+    if (entry.operation !== null) {
+      const at = ends.get(entry.operation) ?? null;
+      return at !== null && held.has(entry.operation) ? Math.max(at, now + dayMs) : at;
+    }
+    if (entry.kind === "pruned") return pruned;
     return agesOf(retention, "note", entry.at);
   };
   const due = entries.filter((entry) => isDue(goes(entry), now)).map(({ seq }) => seq);
@@ -93,6 +107,25 @@ export function pruning(
   if (goneMs > 0 && deleted.length > 0 && !isBare(entries)) later.push(now + goneMs);
   const nextAt = later.reduce((earliest, at) => Math.min(earliest, at), Number.POSITIVE_INFINITY);
   return { delete: deleted, nextAt: Number.isFinite(nextAt) ? nextAt : null };
+}
+
+/** The operations among the entries that ended, but not well: what they were, and about which part. */
+export function endedBadly(entries: readonly StoredEntry[]): readonly Accepted[] {
+  const asked = new Map<string, Accepted>();
+  const badly: Accepted[] = [];
+  for (const { kind, operation, body } of entries) {
+    if (operation === null) continue;
+    if (kind === "accepted") asked.set(operation, payloadOf<Accepted>(body));
+    const accepted = asked.get(operation);
+    if (kind === "settled" && accepted !== undefined && payloadOf<Outcome>(body).kind !== "succeeded")
+      badly.push(accepted);
+  }
+  return badly;
+}
+
+export interface Accepted {
+  readonly kind: string;
+  readonly part: string | null;
 }
 
 /** Whether nothing is left but the word that there was something. */

@@ -3,7 +3,7 @@ import { nextDelayMs } from "../decisions/backoff.js";
 import { type Draft, partsToSettle } from "../decisions/draft.js";
 import { rulesOf } from "../decisions/kind.js";
 import { queuePrefix } from "../decisions/queue.js";
-import { isBare, pruning, type Retention } from "../decisions/retention.js";
+import { endedBadly, isBare, pruning, type Retention } from "../decisions/retention.js";
 import { isPast, nextLook, nextLookBeside, overdue, runnable } from "../decisions/schedule.js";
 import { Interrupted, JournalError } from "../errors.js";
 import type { Json } from "../json.js";
@@ -62,6 +62,8 @@ const failedTendMs = 10_000;
 /** Entries that retention looks at in one go. */
 const pruneBatch = 2_000;
 const prunePages = 10;
+/** Parts that are read in one go. */
+const partsPage = 100;
 /** Queued operations that are looked at in one go. */
 const queuePage = 500;
 
@@ -257,7 +259,8 @@ export class Runner implements AttemptHost {
       entries.push(...page);
       complete = page.length < pruneBatch;
     }
-    const plan = pruning(entries, complete, retention, this.now(), state.gone);
+    const needed = await this.#neededEntries(cell, entries);
+    const plan = pruning(entries, complete, retention, this.now(), state.gone, needed);
     const isUnused = state.gone && state.open.length === 0 && state.queued === 0;
     const keptLongEnough = (retention.goneMs ?? 0) === 0 || isBare(entries);
     const nothingLeft = isUnused && keptLongEnough && complete && plan.delete.length === entries.length;
@@ -273,6 +276,22 @@ export class Runner implements AttemptHost {
       observe({ kind: "pruned", key: cell.key, entries: entries.length, removed: true });
     } else cell.snapshot = undefined;
     reached("after prune");
+  }
+
+  /** Those that the resource still refers to. */
+  async #neededEntries(cell: Cell, entries: readonly StoredEntry[]): Promise<ReadonlySet<number>> {
+    const { store, writer, kinds, retention } = this.#ports;
+    const numbers = new Set<number>();
+    if (retention.needed === undefined) return numbers;
+    const ids = new Set(endedBadly(entries).flatMap((ended) => partsToSettle(rulesOf(kinds, ended.kind) ?? {}, ended)));
+    const wanted = [...ids];
+    for (let from = 0; from < wanted.length; from += partsPage) {
+      const page = wanted.slice(from, from + partsPage);
+      const found = await writer.persist("read", () => store.read(cell.key, page));
+      const parts = new Map(Array.from(found?.parts ?? [], ([id, body]) => [id, JSON.parse(body) as Json]));
+      for (const seq of retention.needed(parts)) numbers.add(seq);
+    }
+    return numbers;
   }
 
   /** Many runners in a row came and went without recording anything: what they ran may have taken them down. It has to wait. */

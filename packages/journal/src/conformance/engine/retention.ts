@@ -120,6 +120,47 @@ export const retentionTests: EngineTests = {
     await story.until("it is removed", async () => (await process.journal.read("k")) === undefined);
   },
 
+  "retention: a bare record goes in its time, also if entries went at several times before": async (story) => {
+    const settle = () => ({ gone: true });
+    const retention = { succeededMs: minuteMs, failedMs: 4 * minuteMs, notesMs: minuteMs, goneMs: 10 * minuteMs };
+    const process = await story.engine({ kinds: { job: { run }, delete: { run, settle } }, retention });
+    await story.ends(process, "k", await accept(process, "k", { kind: "job" }));
+    // Some entries go before the resource does, some a while after it.
+    await story.pass(2 * minuteMs);
+    await story.ends(process, "k", await accept(process, "k", { kind: "job", input: "fails" }));
+    const id = await accept(process, "k", { kind: "delete" });
+    await story.ends(process, "k", id);
+    await story.pass(6 * minuteMs);
+    await story.until("it is bare", async () => (await read(process, "k")).last === null);
+    await story.pass(6 * minuteMs);
+    assert.notEqual(await process.journal.read("k"), undefined);
+    await story.pass(6 * minuteMs);
+    await story.until("it is removed", async () => (await process.journal.read("k")) === undefined);
+  },
+
+  "retention: operations whose entries a part still refers to stay, whole, until it does not": async (story) => {
+    const failing = async (operation: Operation) => {
+      await operation.step("made", () => "a thing");
+      throw new Permanent("no");
+    };
+    const settle = (_: unknown, { steps }: { readonly steps: readonly (readonly [string, number])[] }) => ({
+      parts: { undo: steps.map(([, seq]) => seq) },
+    });
+    const process = await story.engine({
+      kinds: { job: { run: failing, settle, reads: ["undo"] } },
+      retention: { failedMs: minuteMs, notesMs: minuteMs, needed: (parts) => (parts.get("undo") ?? []) as number[] },
+    });
+    const id = await accept(process, "k", { kind: "job" });
+    await story.ends(process, "k", id);
+    const kinds = async () =>
+      (await entriesOf(process, "k")).filter(({ operation }) => operation === id).map(({ kind }) => kind);
+    await story.pass(5 * minuteMs);
+    assert.deepEqual(await kinds(), ["accepted", "step", "settled"]);
+    await change(process, "k", { parts: { undo: null } });
+    await story.pass(5 * minuteMs);
+    await story.until("it is gone", async () => (await kinds()).length === 0);
+  },
+
   "retention: a rule of one's own decides by outcome, part and time; where it is silent the ages count": async (
     story,
   ) => {
