@@ -1,5 +1,14 @@
-import { type Journal, type JournalOptions, observedStore, openJournal, type Store } from "@osbert/journal";
+import {
+  type Journal,
+  type JournalOptions,
+  observedStore,
+  openJournal,
+  type Store,
+  systemClock,
+} from "@osbert/journal";
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
+import { Operator } from "./admin/operator.js";
+import { Pauses } from "./admin/pauses.js";
 import { bindingPrefix } from "./bindings/binding-record.js";
 import { type BrokerCatalog, buildCatalog, retiring } from "./catalog/catalog.js";
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
@@ -69,6 +78,8 @@ export interface Broker {
   /** The endpoints. Throws until the broker has started. */
   readonly verbs: Verbs;
   readonly journal: Journal;
+  /** What an operator sees and does. Throws until the broker has started. */
+  readonly operator: Operator;
 }
 
 const defaultSyncTimeoutMs = 50_000;
@@ -76,13 +87,17 @@ const defaultSyncTimeoutMs = 50_000;
 const defaultGoneMs = 365 * 24 * 60 * 60 * 1_000;
 /** A store that takes longer to answer is not one to send requests to. */
 const readinessMs = 2_000;
+/** Where several processes may share a store, each sees within this time what another one has paused. */
+const pausePollMs = 2_000;
 /** A deprovision looks at so many bindings at a time. */
 const bindingPage = 500;
 
 /** Makes a broker of services. Throws a CatalogError, with every fault and its place, if what they offer breaks the specification. */
 export function createBroker(options: BrokerOptions): Broker {
   let catalog = buildCatalog(options.services);
-  let running: { readonly journal: Journal; readonly verbs: Verbs } | undefined;
+  let running:
+    | { readonly journal: Journal; readonly verbs: Verbs; readonly operator: Operator; readonly pauses: Pauses }
+    | undefined;
   let starting: Promise<void> | undefined;
   const minimumApiVersion = parseApiVersion(options.minimumApiVersion ?? "2.13");
   if (minimumApiVersion === undefined)
@@ -105,21 +120,29 @@ export function createBroker(options: BrokerOptions): Broker {
   const open = async () => {
     const kinds = operationKinds({ catalog: () => catalog, bindingsOf });
     const journal = await openJournal({ ...options.journal, ...watching(options, watch), retention, kinds });
+    const clock = options.journal?.clock ?? systemClock;
+    const pauses = new Pauses({ journal, clock, pollMs: options.store.pace.pollMs === null ? null : pausePollMs });
+    const cascade = options.cascade ?? false;
+    const operator = new Operator({ journal, catalog: () => catalog, pauses, cascade });
     const verbs = new Verbs({
       journal,
       catalog: () => catalog,
       async: options.async ?? {},
       syncTimeoutMs: options.syncTimeoutMs ?? defaultSyncTimeoutMs,
-      cascade: options.cascade ?? false,
+      cascade,
       forceDeleteUnknown: { instances: false, bindings: false, ...options.forceDeleteUnknown },
       retryAfterSeconds: options.retryAfterSeconds ?? null,
+      isPaused: (serviceId) => pauses.of(serviceId) !== undefined,
     });
-    running = { journal, verbs };
     try {
+      // Before the first operation can begin.
+      await pauses.begin();
+      running = { journal, verbs, operator, pauses };
       await journal.start();
     } catch (error) {
       // Nobody stops what did not start: the store is left to whoever tries next.
       running = undefined;
+      pauses.end();
       await journal.stop({ drainMs: 0 });
       throw error;
     }
@@ -135,6 +158,7 @@ export function createBroker(options: BrokerOptions): Broker {
     async stop(how) {
       stopping = true;
       await starting?.catch(() => undefined);
+      running?.pauses.end();
       await running?.journal.stop(how);
       starting = undefined;
     },
@@ -176,6 +200,9 @@ export function createBroker(options: BrokerOptions): Broker {
     },
     get journal() {
       return started().journal;
+    },
+    get operator() {
+      return started().operator;
     },
   };
 }

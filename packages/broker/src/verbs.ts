@@ -22,6 +22,7 @@ import {
 import { decideProvision } from "./instances/provision.js";
 import { decideUpdate, maintenanceSentence } from "./instances/update.js";
 import { checkInstance } from "./operations/check-instance.js";
+import { deadlineMsOf, defaultDeadlineMs } from "./operations/deadline.js";
 import type { BindingResult, InstanceResult } from "./operations/folds.js";
 import {
   type ProvisionAsk,
@@ -55,10 +56,9 @@ export interface VerbPorts {
   readonly forceDeleteUnknown: { readonly instances: boolean; readonly bindings: boolean };
   /** Advice to platforms that poll, in seconds. */
   readonly retryAfterSeconds: number | null;
+  /** Whether an operator has paused a service. */
+  readonly isPaused: (serviceId: string) => boolean;
 }
-
-/** From a request to the end of what it began, unless the service says otherwise. */
-const defaultDeadlineMs = 24 * 60 * 60 * 1_000;
 
 /** A request on its way to a decision. */
 interface Asked {
@@ -133,7 +133,7 @@ export class Verbs {
     const deadlineMs = this.#deadlineMs("provision", ask.serviceId);
     const matter = { ask, offered, problem, prepared, identity, awaited, deadlineMs };
     const decide = (resource: Resource | undefined) =>
-      this.#onlyIfAsyncFits(decideProvision(resource, matter), rule, acceptsIncomplete);
+      this.#onlyIfAsyncFits(decideProvision(resource, matter), rule, acceptsIncomplete, ask.serviceId);
     const key = instanceKey(caller.platform, instance);
     const { parameters } = ask;
     const hooked = () => ({ verb: "provision", plan, instance: info, binding: null, parameters }) as const;
@@ -182,7 +182,7 @@ export class Verbs {
     }
     const matter = { ...unprepared, prepared };
     const decide = (resource: Resource | undefined) =>
-      this.#onlyIfAsyncFits(decideUpdate(resource, matter), rule, acceptsIncomplete);
+      this.#onlyIfAsyncFits(decideUpdate(resource, matter), rule, acceptsIncomplete, ask.serviceId);
     const hooked = (of: InstanceRecord) => {
       const plan = offered?.name ?? planId;
       return { verb: "update", plan, instance: infoOf(instance, caller, of), binding: null, parameters } as const;
@@ -214,7 +214,7 @@ export class Verbs {
     const { identity } = caller;
     const matter = { ask, cascade, identity, deadlineMs: this.#deadlineMs("deprovision", serviceId) };
     const decide = (resource: Resource | undefined) =>
-      this.#onlyIfAsyncFits(decideDeprovision(resource, matter), rule, acceptsIncomplete);
+      this.#onlyIfAsyncFits(decideDeprovision(resource, matter), rule, acceptsIncomplete, serviceId);
     const key = instanceKey(caller.platform, instance);
     const hooked = (of: InstanceRecord) => {
       const { parameters } = of;
@@ -254,7 +254,7 @@ export class Verbs {
     const deadlineMs = this.#deadlineMs("bind", serviceId);
     const matter = { binding, ask, catalog, identity: caller.identity, deadlineMs };
     const decide = (resource: Resource | undefined, now: number) =>
-      this.#onlyIfAsyncFits(decideBind(resource, matter, now), rule, acceptsIncomplete);
+      this.#onlyIfAsyncFits(decideBind(resource, matter, now), rule, acceptsIncomplete, serviceId);
     const { appGuid, bindResource, context, parameters } = ask;
     const hooked = (of: InstanceRecord) => {
       const info: BindingInfo = { id: binding, appGuid, bindResource, context };
@@ -289,7 +289,7 @@ export class Verbs {
     const { identity } = caller;
     const matter = { binding, ask, identity, deadlineMs: this.#deadlineMs("unbind", serviceId) };
     const decide = (resource: Resource | undefined) =>
-      this.#onlyIfAsyncFits(decideUnbind(resource, matter), rule, acceptsIncomplete);
+      this.#onlyIfAsyncFits(decideUnbind(resource, matter), rule, acceptsIncomplete, serviceId);
     const hooked = (of: InstanceRecord, resource: Resource) => {
       const {
         parameters = {},
@@ -369,7 +369,7 @@ export class Verbs {
       operation === null
         ? instanceOperation(resource)
         : resource.open.find(({ id, part }) => id === operation && part === null);
-    if (open !== undefined) return this.#polled(inProgress(open));
+    if (open !== undefined) return this.#polled(inProgress(open, this.#waitsPaused(resource)));
     // B6: of a deleted instance, only as long as the operation itself is kept.
     const isKept = data.phase !== "gone" || resource.last !== null;
     if (isKept && data.last !== null && (operation === null || data.last.id === operation))
@@ -394,7 +394,7 @@ export class Verbs {
       operation === null
         ? bindingOperation(resource, part)
         : resource?.open.find((candidate) => candidate.id === operation && candidate.part === part);
-    if (open !== undefined) return this.#polled(inProgress(open));
+    if (open !== undefined) return this.#polled(inProgress(open, this.#waitsPaused(resource)));
     // Its bind or unbind may wait so far back that it is not in sight; what ended before is not what is asked about.
     const isQueued = operation === null && (resource?.queued ?? 0) > 0;
     if (isQueued && record?.phase === "creating") return this.#polled(inProgress({ kind: "bind", description: null }));
@@ -421,7 +421,7 @@ export class Verbs {
   }
 
   #deadlineMs(verb: Verb, serviceId: string): number {
-    return this.#ports.catalog().services.get(serviceId)?.service.deadlineMs?.[verb] ?? defaultDeadlineMs;
+    return deadlineMsOf(this.#ports.catalog(), verb, serviceId);
   }
 
   /** Why no new instance can be made of this request, from the catalog's point of view. */
@@ -438,7 +438,10 @@ export class Verbs {
   }
 
   /** B4: what is only done asynchronously is refused to a platform that does not accept that; nothing has begun then. */
-  #onlyIfAsyncFits(verdict: Verdict, rule: AsyncRule, acceptsIncomplete: boolean): Verdict {
+  #onlyIfAsyncFits(verdict: Verdict, rule: AsyncRule, acceptsIncomplete: boolean, serviceId: string): Verdict {
+    // Nobody can say how long a platform would be kept waiting.
+    if (verdict.kind === "accepted" && !isAsync(rule, acceptsIncomplete) && this.#ports.isPaused(serviceId))
+      return refused("unprocessable", "the service is paused by its operator; ask again when that is over");
     if (!begins(verdict) || rule.mode !== "require" || acceptsIncomplete) return verdict;
     return refused("async-required", "this is only done asynchronously: ask with accepts_incomplete=true");
   }
@@ -533,6 +536,12 @@ export class Verbs {
     const last: EndedOperation | null =
       status.outcome && endedOperation(operation, status.kind as Verb, status.outcome, null);
     return last === null ? undefined : ended(last);
+  }
+
+  /** Accepted, and begun by nobody as long as the operator says so. */
+  #waitsPaused(resource: Resource | undefined): boolean {
+    const data = instanceData(resource);
+    return data !== undefined && resource?.running === false && this.#ports.isPaused(data.serviceId);
   }
 
   #accepted(body: object): Answer {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { registerAdminCommands } from "./admin/register-admin-commands.js";
 import { registerClientCommands } from "./client/register-client-commands.js";
 import { endQuietlyWhenNobodyReads } from "./client/surroundings.js";
 import { registerConfig } from "./config/config-command.js";
@@ -19,6 +20,7 @@ export function osbertProgram(): Command {
   registerMigrate(program);
   registerKeys(program);
   registerClientCommands(program);
+  registerAdminCommands(program);
   return program;
 }
 

@@ -30,6 +30,6 @@ export type {
   OpenOperation,
   Outcome,
 } from "./operation.js";
-export type { EntryPage, KeyPage, OperationStatus, Page, Part, PartPage, ResourceQuery } from "./reader.js";
+export type { EntryPage, KeyPage, OperationStatus, Page, Part, PartPage, ResourceQuery, WorkQuery } from "./reader.js";
 export type { Cancellation, Decide, Decision, Entry, Resource, ResourceChange } from "./resource.js";
 export { type Label, type Store, setAsideLabel } from "./store.js";

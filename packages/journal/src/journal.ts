@@ -24,6 +24,7 @@ import {
   type PartPage,
   Reader,
   type ResourceQuery,
+  type WorkQuery,
 } from "./reader.js";
 import type { Decide, Entry, Resource } from "./resource.js";
 import type { Store } from "./store.js";
@@ -87,6 +88,8 @@ export interface Journal {
   parts(key: string, prefix: string, page?: PartPage): Promise<Page<Part>>;
   /** Resources by label or by a prefix of their keys, in the order of keys. One that cannot be read is left out and reported. */
   find(query?: ResourceQuery): Promise<Page<Resource>>;
+  /** Resources with open operations that are due some time, in the order of lanes and due times; it costs nothing to keep. */
+  withWork(query?: WorkQuery): Promise<Page<Resource>>;
   /** What became of an operation, as long as its entries are kept. */
   operation(key: string, id: string): Promise<OperationStatus | undefined>;
   /** Asks for an operation's end. Answers false if it has ended already. */
@@ -103,6 +106,11 @@ export interface Journal {
   backlog(bounds?: Partial<BacklogBounds>): Promise<Backlog>;
   /** Puts a resource that was set aside back to work, once someone has mended it. */
   restore(key: string): Promise<void>;
+  /**
+   * From now on nothing begins in these lanes in this process, and in no others than these; what runs in them goes on. Operations that
+   * wait there cost nothing, and can be cancelled; their deadlines are looked at once the lane is free again.
+   */
+  pauseLanes(lanes: ReadonlySet<string>): void;
   /** The store's clock. */
   now(): number;
   /** Operations that run in this process. */
@@ -299,6 +307,14 @@ class StoreJournal implements Journal {
 
   listSetAside(page: KeyPage = {}): Promise<Page<string>> {
     return this.#reader.listSetAside(page);
+  }
+
+  withWork(query: WorkQuery = {}): Promise<Page<Resource>> {
+    return this.#reader.withWork(query);
+  }
+
+  pauseLanes(lanes: ReadonlySet<string>): void {
+    this.#engine.pauseLanes(lanes);
   }
 
   operation(key: string, id: string): Promise<OperationStatus | undefined> {

@@ -35,6 +35,13 @@ export interface ResourceQuery {
   readonly limit?: number;
 }
 
+export interface WorkQuery {
+  /** Of this lane alone. */
+  readonly lane?: string;
+  readonly after?: string;
+  readonly limit?: number;
+}
+
 export interface Part {
   readonly id: string;
   readonly value: Json;
@@ -104,16 +111,19 @@ export class Reader {
       after,
       limit,
     });
-    const items: Resource[] = [];
-    for (const record of found) {
-      try {
-        items.push(this.#view(record, new Map()));
-      } catch (error) {
-        if (!(error instanceof JournalError && error.code === "unreadable")) throw error;
-        this.#observe({ kind: "set aside", key: record.key, error });
-      }
-    }
-    return { items, next: found.length < limit ? null : (found.at(-1)?.key ?? null) };
+    return { items: this.#readable(found), next: found.length < limit ? null : (found.at(-1)?.key ?? null) };
+  }
+
+  async withWork({ lane, after, limit: asked }: WorkQuery): Promise<Page<Resource>> {
+    const limit = pageSize(asked);
+    const [from, dueAt, key] = after === undefined ? [] : cursorOf(after, ["string", "number", "string"]);
+    const place = from === undefined ? null : { lane: from as string, dueAt: dueAt as number, key: key as string };
+    const found = await this.#store.find({ work: { lane: lane ?? null, after: place }, after: null, limit });
+    const last = found.length < limit ? undefined : found.at(-1);
+    return {
+      items: this.#readable(found),
+      next: last === undefined ? null : JSON.stringify([last.lane, last.dueAt, last.key]),
+    };
   }
 
   /** Keys alone: what was set aside can hardly be read. */
@@ -151,6 +161,19 @@ export class Reader {
     return { id, kind, part, status: outcome.kind, open: null, outcome };
   }
 
+  #readable(found: readonly StoredRecord[]): readonly Resource[] {
+    const items: Resource[] = [];
+    for (const record of found) {
+      try {
+        items.push(this.#view(record, new Map()));
+      } catch (error) {
+        if (!(error instanceof JournalError && error.code === "unreadable")) throw error;
+        this.#observe({ kind: "set aside", key: record.key, error });
+      }
+    }
+    return items;
+  }
+
   #view(record: StoredRecord, parts: ReadonlyMap<string, string>): Resource {
     const state = stateOf(record);
     return viewOf(record.key, record.seq, state, parts, isLeased({ record, state }, this.#now()));
@@ -174,6 +197,20 @@ function toEntry({ seq, at, kind, operation, body }: StoredEntry): Entry {
     payload: Json;
   };
   return { seq, at, kind, operation, actor, cause: cause ?? null, requestId: requestId ?? null, payload };
+}
+
+/** What an earlier page said of where the next one begins. It comes from outside. */
+function cursorOf(text: string, types: readonly ("string" | "number")[]): readonly unknown[] {
+  try {
+    const place: unknown = JSON.parse(text);
+    const fits = Array.isArray(place) && types.every((type, at) => typeof place[at] === type);
+    const keepable = fits && place.every((item) => typeof item !== "number" || Number.isSafeInteger(item));
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL, and halves of pairs, are what no store takes.
+    if (keepable && !/[\u0000\ud800-\udfff]/u.test(place.join(""))) return place as readonly unknown[];
+  } catch {
+    // Said below.
+  }
+  throw new JournalError("invalid-change", "after is not what an earlier page gave as next");
 }
 
 function pageSize(limit = 100): number {

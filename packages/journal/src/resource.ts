@@ -45,6 +45,8 @@ export interface ResourceChange {
   /** Not to be started until released; those behind them go on. Only operations that have not started. */
   readonly hold?: readonly string[];
   readonly release?: readonly string[];
+  /** Open operations that wait for their time (the next attempt, a wait of their own) and are to go on now. */
+  readonly hurry?: readonly string[];
   /** The open operations that have not started, in their new order. Those not named stay behind them in their old order. */
   readonly order?: readonly string[];
   /** Nothing is left of the resource: its record goes when retention has taken its last entries. */

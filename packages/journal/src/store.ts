@@ -68,7 +68,10 @@ export interface Store {
   /** Parts of one resource whose id starts with `prefix`, by id (byte order), after `after`. */
   parts(key: string, range: PartRange): Promise<readonly StoredPart[]>;
 
-  /** Records by key (byte order) after `after`: all, or those whose key starts with a prefix and that have a label, as asked. */
+  /**
+   * Records by key (byte order) after `after`: all, or those whose key starts with a prefix and that have a label, as asked. Or those
+   * with work, in the order of `WorkPlace`, from the index that claims walk along.
+   */
   find(query: Query): Promise<readonly StoredRecord[]>;
 
   /**
@@ -97,6 +100,9 @@ export interface Store {
   /** Calls back when some process committed work with `wake` set. May be spurious, may be missing: it only saves waiting for a poll. */
   onWake(listener: () => void): () => void;
 }
+
+/** Before everything that has work: no due time is so late, and no lane but "" so early. */
+export const beforeAllWork: WorkPlace = { lane: "", dueAt: Number.MAX_SAFE_INTEGER, key: "" };
 
 /**
  * The label of resources that were set aside, so that `find` lists them. The reason is told as an event and not kept: words about a text
@@ -273,6 +279,21 @@ export interface LaneBacklog {
 export interface Query {
   readonly label?: Label;
   readonly prefix?: string;
+  /** Only what has work; `label`, `prefix` and `after` do not count then. */
+  readonly work?: WorkRange;
   readonly after: string | null;
   readonly limit: number;
+}
+
+/** Records with a due time, of one lane, or (`null`) of all lanes but "", which is that of resources without work. */
+export interface WorkRange {
+  readonly lane: string | null;
+  readonly after: WorkPlace | null;
+}
+
+/** Where a record with work stands: by lane, due time and key, in this order. It moves when its due time does. */
+export interface WorkPlace {
+  readonly lane: string;
+  readonly dueAt: number;
+  readonly key: string;
 }

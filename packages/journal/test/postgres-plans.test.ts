@@ -88,6 +88,8 @@ function statements(place: PostgresPlace): { readonly statement: Statement; read
     { statement: lists.parts, values: partsValues("k1", { prefix: "p", ...page }) },
     findQuery(lists, { ...page, prefix: "k" }),
     findQuery(lists, { ...page, label, prefix: "k" }),
+    findQuery(lists, { ...page, work: { lane: null, after: { lane: "backlog", dueAt: 20_000, key: "k" } } }),
+    findQuery(lists, { ...page, work: { lane: "backlog", after: null } }),
     commitQuery(commits, [change("k2", null, at), change("new", null)], null),
     commitQuery(commits, [change("k3", null, { ...at, ...parts, removeLabels: [{ name: "n", value: "w" }] })], null),
     {

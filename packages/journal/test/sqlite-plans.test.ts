@@ -94,6 +94,16 @@ const plans: Readonly<Record<string, readonly [sql: string, ...steps: string[]]>
     "SEARCH label USING COVERING INDEX label_find (name=? AND value=? AND key>? AND key<?)",
     "SEARCH resource USING INTEGER PRIMARY KEY (rowid=?)",
   ],
+  "find work": [
+    readSql.findWork,
+    "SEARCH resource USING INDEX resource_due ((lane,due_at)>(?,?))",
+    "USE TEMP B-TREE FOR LAST TERM OF ORDER BY",
+  ],
+  "find work of a lane": [
+    readSql.findWorkOfLane,
+    "SEARCH resource USING INDEX resource_due (lane=? AND due_at>?)",
+    "USE TEMP B-TREE FOR LAST TERM OF ORDER BY",
+  ],
 };
 
 for (const [name, [sql, ...steps]] of Object.entries(plans)) {

@@ -5,7 +5,11 @@ import type { EndedOperation } from "../instances/instance-record.js";
 import type { Verb } from "../service/verbs.js";
 
 /** What `last_operation` says of an operation that has not ended. */
-export function inProgress({ kind, description }: Pick<OpenOperation, "kind" | "description">): LastOperationResponse {
+export function inProgress(
+  { kind, description }: Pick<OpenOperation, "kind" | "description">,
+  isPaused = false,
+): LastOperationResponse {
+  if (isPaused) return { state: "in progress", description: `${kind} waits: the service is paused by its operator` };
   return { state: "in progress", description: said(description) ?? `the resource ${doing(kind)}` };
 }
 

@@ -6,6 +6,8 @@ import {
   parseApiVersion,
   parseOriginatingIdentity,
 } from "@osbert/protocol";
+import { type AdminOptions, adminEndpoints } from "../admin/endpoints.js";
+import { isAdminPath } from "../admin/routes.js";
 import { type Answer, answer, errorAnswer } from "../answers/answer.js";
 import { asBrokerError } from "../answers/failure.js";
 import type { Broker } from "../broker.js";
@@ -33,6 +35,8 @@ export interface HandlerOptions extends PagesOptions {
   readonly platforms?: readonly string[];
   /** Endpoints that the author answers alone. */
   readonly handlers?: Readonly<Partial<Record<RouteName, OwnHandler>>>;
+  /** The admin API at `/admin/v1/…`, for credentials of its own. Without it there is none. */
+  readonly admin?: AdminOptions;
   /** Told of every error that is the broker's own fault. */
   readonly onError?: (
     error: unknown,
@@ -60,6 +64,7 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
   const authenticate = authenticateWith(options);
   const platforms = options.platforms === undefined ? undefined : new Set(options.platforms);
   const wiring: Wiring = { broker, options, authenticate, platforms, pages: pagesOf(broker, options) };
+  const admin = options.admin && adminEndpoints(() => broker.operator, options.admin, options);
   const handle = (request: WireRequest, requestId: string | null, seen?: SeenRequest) => {
     const tell = (given: Answer) => {
       const told = toWire(given, requestId, request.method);
@@ -89,7 +94,10 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
       }
     };
     try {
-      const given = respond(wiring, request, requestId, seen);
+      const given =
+        admin !== undefined && isAdminPath(pathOf(request))
+          ? admin(request, requestId)
+          : respond(wiring, request, requestId, seen);
       return given instanceof Promise ? given.then(tellOrRefuse, refuse) : tell(given);
     } catch (error) {
       return refuse(error);
@@ -193,6 +201,10 @@ function respondTo(credential: string, wiring: Wiring, incoming: Incoming): Answ
   seen?.asked(verb.body, verb.query);
   if (own === undefined) return call(broker, matched, verb, request);
   return own(verb).then((given) => given ?? call(broker, matched, verb, request));
+}
+
+function pathOf({ url }: WireRequest): string {
+  return url.split("?", 1)[0] ?? "";
 }
 
 function call(broker: Broker, { name }: Matched, verb: VerbRequest, request: WireRequest): Answer | Promise<Answer> {

@@ -48,8 +48,8 @@ export const foldProvision: Fold = (resource, operation, outcome) => {
   if (isRejection(outcome) && undo.length === 0 && record.state === null && data.phase === "creating") {
     return { ...change({ ...data, phase: "gone", last }, null), gone: true, labels: {} };
   }
-  const phase = data.phase === "creating" ? "failed" : data.phase;
-  return change({ ...data, phase, last }, { ...record, undo });
+  if (data.phase !== "creating") return change({ ...data, last }, { ...record, undo });
+  return { ...change({ ...data, phase: "failed", last }, { ...record, undo }), labels: failedLabels(data) };
 };
 
 export const foldUpdate: Fold = (resource, operation, outcome) => {
@@ -83,7 +83,8 @@ export const foldDeprovision: Fold = (resource, operation, outcome) => {
   const last = endedOperation(operation.id, "deprovision", outcome, operation.description);
   if (outcome.kind !== "succeeded") {
     const phase = instanceOperation(resource)?.kind === "deprovision" ? "deleting" : data.phaseBefore;
-    return change({ ...data, phase, last }, record);
+    const back = change({ ...data, phase, last }, record);
+    return phase === "failed" ? { ...back, labels: failedLabels(data) } : back;
   }
   return { ...change({ ...data, phase: "gone", bindings: 0, last }, null), gone: true, labels: {} };
 };
@@ -119,6 +120,11 @@ export const foldUnbind: Fold = (resource, operation, outcome) => {
   const bindings = record.phaseBefore === "ready" ? Math.max(0, data.bindings - 1) : data.bindings;
   return { data: remember({ ...data, bindings }, part, last) as unknown as Json, parts: { [part]: null } };
 };
+
+/** What has failed is found by an operator without looking at all that has not. It costs nothing where nothing fails. */
+function failedLabels({ serviceId, planId }: InstanceData): Readonly<Record<string, string>> {
+  return { service: serviceId, plan: planId, phase: "failed" };
+}
 
 /** So many bindings that went are remembered, for platforms that ask late and without saying for which operation. */
 const rememberedBindings = 16;

@@ -15,8 +15,10 @@ import {
   type Prepared,
   type ProvisionResult,
   toBinding,
+  type Work,
 } from "../service/service.js";
 import type { Verb } from "../service/verbs.js";
+import { callsOf, type ForcedResult } from "./calls.js";
 import { checkBinding } from "./check-binding.js";
 import { checkInstance } from "./check-instance.js";
 import {
@@ -111,8 +113,9 @@ async function update(ports: RunPorts, operation: Operation): Promise<InstanceRe
 }
 
 /** Bindings that are left go first, each with the author's own unbind. */
-async function deprovision(ports: RunPorts, operation: Operation): Promise<null> {
-  const { record, service, instance } = await load(ports, operation);
+async function deprovision(ports: RunPorts, operation: Operation): Promise<ForcedResult | null> {
+  const calls = callsOf(operation);
+  const loaded = await load(ports, operation).catch((error: unknown) => calls.withoutService(error));
   const identity = askedBy(operation);
   let data = operation.data as unknown as InstanceData;
   // A page at a time: each binding is gone from the record before the next page is read.
@@ -126,31 +129,28 @@ async function deprovision(ports: RunPorts, operation: Operation): Promise<null>
       const name = id.slice(bindingPrefix.length);
       // Names of steps are short and must differ; ids of bindings may be long and alike.
       const prefix = `unbind ${name.length <= 40 ? name : fingerprint(name)}: `;
-      await runUnbind(operation, service, record, instance, identity, name, binding, prefix);
+      if (loaded !== undefined) {
+        const { service, record, instance } = loaded;
+        await calls.call(`unbind ${name}`, (bend) =>
+          runUnbind(operation, service, record, instance, identity, name, binding, prefix, bend),
+        );
+      }
       // Counted as they go: if the deprovision fails half-way, what is left is told right. One that failed was not counted.
       if (binding.phase === "ready") data = { ...data, bindings: Math.max(0, data.bindings - 1) };
       await operation.change({ data: data as unknown as Json, parts: { [id]: null } });
     }
   }
+  if (loaded === undefined) return calls.result();
+  const { service, record, instance } = loaded;
   const plan = planName(service, record.planId);
   const steps = await operation.recordedBy(record.undo);
-  const work = toWork(operation, saveInstanceState(operation));
-  await service.service.deprovision?.(work, {
-    plan,
-    instance,
-    identity,
-    state: record.state ?? undefined,
-    steps,
+  await calls.call("deprovision", async (bend) => {
+    const work = bend(toWork(operation, saveInstanceState(operation)));
+    await service.service.deprovision?.(work, { plan, instance, identity, state: record.state ?? undefined, steps });
+    const { parameters } = record;
+    await after(service, operation, { verb: "deprovision", plan, instance, binding: null, parameters, identity });
   });
-  await after(service, operation, {
-    verb: "deprovision",
-    plan,
-    instance,
-    binding: null,
-    parameters: record.parameters,
-    identity,
-  });
-  return null;
+  return calls.result();
 }
 
 async function bind(ports: RunPorts, operation: Operation): Promise<BindingResult> {
@@ -217,6 +217,7 @@ async function runUnbind(
   id: string,
   binding: BindingRecord,
   prefix: string,
+  bend: (work: Work) => Work = (work) => work,
 ): Promise<void> {
   const steps = await operation.recordedBy(binding.undo);
   const input = {
@@ -228,7 +229,8 @@ async function runUnbind(
     bindingState: binding.state ?? undefined,
     steps,
   };
-  await service.service.unbind?.(toWork(operation, saveBindingState(operation, bindingPart(id)), prefix), input);
+  const work = bend(toWork(operation, saveBindingState(operation, bindingPart(id)), prefix));
+  await service.service.unbind?.(work, input);
 }
 
 /** Whose request a deprovision or unbind is; the records say who made what it removes. */

@@ -10,7 +10,8 @@ export interface Sink {
 /** What a command takes from the process that it runs in, and all that it takes. */
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly stdin: AsyncIterable<Uint8Array | string>;
+  /** `isTTY`: a person can be asked. */
+  readonly stdin: AsyncIterable<Uint8Array | string> & { readonly isTTY?: boolean };
   /** Data alone. */
   readonly stdout: Sink;
   /** Progress, remarks and errors. */

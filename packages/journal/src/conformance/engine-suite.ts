@@ -6,6 +6,7 @@ import { flatCostTests } from "./engine/flat-cost.js";
 import { groupCommitTests } from "./engine/group-commit.js";
 import { lanesTests } from "./engine/lanes.js";
 import { oneRunnerTests, takeOverByAnotherTests } from "./engine/one-runner.js";
+import { operatingTests } from "./engine/operating.js";
 import { orderTests } from "./engine/order.js";
 import { queriesTests } from "./engine/queries.js";
 import { refusalsTests } from "./engine/refusals.js";
@@ -36,6 +37,7 @@ const onEveryStore: readonly EngineTests[] = [
   retentionTests,
   queriesTests,
   lanesTests,
+  operatingTests,
   stoppingTests,
   setAsideTests,
   refusalsTests,

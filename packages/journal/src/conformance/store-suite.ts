@@ -18,6 +18,7 @@ import { setAsideTests } from "./store/set-aside.js";
 import { takeOverTests } from "./store/take-over.js";
 import { textsTests } from "./store/texts.js";
 import { wakeTests } from "./store/wake.js";
+import { workTests } from "./store/work.js";
 import { StoreFixture, type StoreTests } from "./store-fixture.js";
 import type { StoreUnderTest } from "./store-under-test.js";
 
@@ -30,6 +31,7 @@ const ofEveryStore: readonly StoreTests[] = [
   partsTests,
   findTests,
   backlogTests,
+  workTests,
   removeTests,
   claimTests,
   renewTests,

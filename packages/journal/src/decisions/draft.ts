@@ -96,6 +96,7 @@ export class Draft {
     for (const asked of change.accept ?? []) this.#accept(asked, attribution);
     for (const id of change.hold ?? []) this.#hold(id, true, attribution);
     for (const id of change.release ?? []) this.#hold(id, false, attribution);
+    for (const id of change.hurry ?? []) this.#hurry(id, attribution);
     if (change.order !== undefined) this.#reorder(change.order, attribution);
     if (change.gone !== undefined) this.state = { ...this.state, gone: change.gone };
     // J2: the seq is the version, so a change that brings no entry of its own is one, too.
@@ -354,6 +355,16 @@ export class Draft {
     this.state = { ...this.state, open: others.toSpliced(place, 0, { ...operation, held }) };
   }
 
+  /** Its waits are over, too: else it would go back to sleep at once. One that is ready waits for nothing but its turn. */
+  #hurry(id: string, attribution: Attribution): void {
+    const operation = this.#open(id);
+    const { now } = this.base;
+    if (operation.readyAt <= now) return;
+    this.#append("hurried", null, attribution, id);
+    const waits = operation.waits.map(([name, until]) => [name, Math.min(until, now)] as const);
+    this.#replace({ ...operation, readyAt: now, waits });
+  }
+
   /** The first place behind all that may have started. */
   #behindStarted(open: readonly OpenOperation[]): number {
     return open.findLastIndex((other) => this.#mayHaveStarted(other)) + 1;
@@ -464,6 +475,7 @@ export const ownKinds: ReadonlySet<string> = new Set([
   "settled",
   "held",
   "released",
+  "hurried",
   "reordered",
   "changed",
   "pruned",

@@ -94,7 +94,7 @@ export class Claims {
     if (store.pace.pollMs !== null) this.lookBy(time.now() + store.pace.pollMs);
     // Claims pass over what has no room; what is held already may have been cancelled all the same.
     const rooms = lanes.rooms();
-    if (limit === 0 || [...rooms.values()].some((room) => room <= 0)) lookAtHeld();
+    if (limit === 0 || lanes.runsWithoutRoom) lookAtHeld();
     if (limit === 0) this.#cut = "all";
     // Without a name its return leads to the next look.
     if (limit === 0 || leases.owner === null) return;

@@ -156,6 +156,13 @@ export class Engine {
     this.#interruptAll("the engine was stopped abruptly");
   }
 
+  /** Nothing begins in these lanes here, and in no others than these. Where one is free again, there may be work. */
+  pauseLanes(lanes: ReadonlySet<string>): void {
+    this.#lanes.pause(lanes);
+    this.#feed();
+    this.#claims.look();
+  }
+
   /** There may be work. */
   look(): void {
     this.#claims.look();

@@ -7,6 +7,7 @@ export class Lanes {
   readonly #perLane: number;
   readonly #taken = new Map<string, number>();
   #all = 0;
+  #paused: ReadonlySet<string> = new Set();
 
   constructor(total: number, perLane: number) {
     this.#total = total;
@@ -29,16 +30,28 @@ export class Lanes {
   rooms(): ReadonlyMap<string, number> {
     const rooms = new Map<string, number>();
     for (const [lane, taken] of this.#taken) rooms.set(lane, Math.min(this.#perLane - taken, this.free));
+    for (const lane of this.#paused) rooms.set(lane, 0);
     return rooms;
   }
 
+  /** From now on nothing begins in these, and in no others than these; what runs in them goes on. */
+  pause(lanes: ReadonlySet<string>): void {
+    this.#paused = new Set(lanes);
+  }
+
+  /** Whether something runs in a lane that has no room: claims pass it over, so that no word of it comes with one. */
+  get runsWithoutRoom(): boolean {
+    for (const lane of this.#taken.keys()) if (!this.hasRoom(lane)) return true;
+    return false;
+  }
+
   hasRoom(lane: string): boolean {
-    return this.free > 0 && (this.#taken.get(lane) ?? 0) < this.#perLane;
+    return this.free > 0 && !this.#paused.has(lane) && (this.#taken.get(lane) ?? 0) < this.#perLane;
   }
 
   tryEnter(lane: string): boolean {
     const taken = this.#taken.get(lane) ?? 0;
-    if (this.free <= 0 || taken >= this.#perLane) return false;
+    if (this.free <= 0 || taken >= this.#perLane || this.#paused.has(lane)) return false;
     this.#taken.set(lane, taken + 1);
     this.#all++;
     return true;

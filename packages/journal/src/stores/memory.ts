@@ -19,6 +19,8 @@ import type {
   StoredRecord,
   StoredResource,
   TextReplacement,
+  WorkPlace,
+  WorkRange,
 } from "../store.js";
 import { setAsideLabel } from "../store.js";
 
@@ -203,6 +205,7 @@ class MemoryStore implements Store {
   }
 
   async find(query: Query): Promise<readonly StoredRecord[]> {
+    if (query.work !== undefined) return this.#withWork(query.work, query.limit);
     const { label, prefix = "", after, limit } = query;
     return [...this.#shelves.values()]
       .filter((shelf) => label === undefined || shelf.labels.get(label.name)?.has(label.value))
@@ -260,6 +263,16 @@ class MemoryStore implements Store {
     return () => this.#listeners.delete(listener);
   }
 
+  #withWork({ lane, after }: WorkRange, limit: number): readonly StoredRecord[] {
+    const isWanted = (record: StoredRecord) =>
+      record.dueAt !== null && (lane === null ? record.lane !== "" : record.lane === lane);
+    return [...this.#shelves.values()]
+      .map(({ record }) => record)
+      .filter((record) => isWanted(record) && (after === null || byWork(placeOf(record), after) > 0))
+      .sort((a, b) => byWork(placeOf(a), placeOf(b)))
+      .slice(0, limit);
+  }
+
   #heldBy(owner: string, key: string, epoch: number): Shelf | undefined {
     const shelf = this.#shelves.get(key);
     return shelf?.record.lease?.owner === owner && shelf.record.epoch === epoch ? shelf : undefined;
@@ -306,6 +319,14 @@ function addLabel(shelf: Shelf, { name, value }: Label): void {
 
 function removeLabel(shelf: Shelf, { name, value }: Label): void {
   shelf.labels.get(name)?.delete(value);
+}
+
+function placeOf({ lane, dueAt, key }: StoredRecord): WorkPlace {
+  return { lane, dueAt: dueAt ?? 0, key };
+}
+
+function byWork(a: WorkPlace, b: WorkPlace): number {
+  return byBytes(a.lane, b.lane) || a.dueAt - b.dueAt || byBytes(a.key, b.key);
 }
 
 function isAfter(text: string, after: string | null): boolean {

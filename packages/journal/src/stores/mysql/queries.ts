@@ -1,7 +1,7 @@
-import type { EntryRange, PartRange, Query, StoredEntry, StoredPart, StoredRecord } from "../../store.js";
+import type { EntryRange, PartRange, Query, StoredEntry, StoredPart, StoredRecord, WorkRange } from "../../store.js";
 import { entryColumns, entryOf, partOf, recordColumns, recordOf } from "./rows.js";
 import type { Sessions } from "./sessions.js";
-import { bytes, int, limitOf, listOf, within } from "./sql.js";
+import { bytes, dueAtSql, int, limitOf, listOf, within } from "./sql.js";
 import type { Tables } from "./tables.js";
 
 export async function findEntries(
@@ -43,14 +43,29 @@ export async function findParts(
 export async function findRecords(
   sessions: Sessions,
   { resource, label }: Tables,
-  { label: labelled, prefix = "", after, limit }: Query,
+  { label: labelled, prefix = "", work, after, limit }: Query,
 ): Promise<readonly StoredRecord[]> {
   const sql =
-    labelled === undefined
-      ? `select ${recordColumns("r")} from ${resource} r force index (by_key)
+    work !== undefined
+      ? `select ${recordColumns("r")} from ${resource} r force index (by_due)
+         where ${workWithin(work)} order by r.lane, r.due_at, r.\`key\` limit ${limitOf(limit)}`
+      : labelled === undefined
+        ? `select ${recordColumns("r")} from ${resource} r force index (by_key)
          where ${within("r.`key`", prefix, after)} order by r.\`key\` limit ${limitOf(limit)}`
-      : `select ${recordColumns("r")} from ${label} l force index (by_value) straight_join ${resource} r on r.id = l.resource
+        : `select ${recordColumns("r")} from ${label} l force index (by_value) straight_join ${resource} r on r.id = l.resource
          where l.name = ${bytes(labelled.name)} and l.value = ${bytes(labelled.value)}
          and ${within("l.`key`", prefix, after)} order by l.\`key\` limit ${limitOf(limit)}`;
   return (await sessions.use((session) => session.rows(sql))).map(recordOf);
+}
+
+/** The server puts all that has work in order, however short the page: it cannot go along an index for the first columns of an order alone. */
+function workWithin({ lane, after }: WorkRange): string {
+  const due = `r.due_at < ${dueAtSql(null)}`;
+  const lanes = lane === null ? "r.lane > x''" : `r.lane = ${bytes(lane)}`;
+  if (after === null) return `${lanes} and ${due}`;
+  const [at, key] = [int(after.dueAt), bytes(after.key)];
+  const behind = `(r.due_at > ${at} or (r.due_at = ${at} and r.\`key\` > ${key}))`;
+  if (lane !== null) return `${lanes} and ${due} and ${behind}`;
+  const from = bytes(after.lane);
+  return `${lanes} and r.lane >= ${from} and ${due} and (r.lane > ${from} or ${behind})`;
 }

@@ -1,4 +1,4 @@
-import type { EntryRange, PartRange, Query } from "../../store.js";
+import { beforeAllWork, type EntryRange, type PartRange, type Query, type WorkRange } from "../../store.js";
 import { entryColumns, recordColumns } from "./rows.js";
 import type { Schema } from "./schema.js";
 import type { Statement, Value } from "./session.js";
@@ -10,6 +10,8 @@ export interface ListStatements {
   readonly parts: Statement;
   readonly records: Statement;
   readonly labelled: Statement;
+  readonly work: Statement;
+  readonly workOfLane: Statement;
 }
 
 export function listStatements({ resource, entry, part, label }: Schema): ListStatements {
@@ -45,7 +47,27 @@ export function listStatements({ resource, entry, part, label }: Schema): ListSt
         cross join lateral (select * from ${resource} where key = l.key limit 1) as r
         order by l.key`,
     },
+    // Along the index of claims, which has no keys: those that are due in the millisecond of the last one are read too, and put in
+    // order. Asked for that order as a whole, PostgreSQL would sort all that has work.
+    work: {
+      name: "osbert find work",
+      text: inOrderOfKeys(`
+        select * from ${resource} as r
+        where r.due_at is not null and (r.lane, r.due_at) >= ($1, $2::bigint) and (r.lane, r.due_at, r.key) > ($1, $2::bigint, $3)
+        order by r.lane, r.due_at fetch first $4 rows with ties`),
+    },
+    workOfLane: {
+      name: "osbert find work of a lane",
+      text: inOrderOfKeys(`
+        select * from ${resource} as r
+        where r.lane = $1 and r.due_at >= $2::bigint and (r.due_at, r.key) > ($2::bigint, $3)
+        order by r.lane, r.due_at fetch first $4 rows with ties`),
+    },
   };
+}
+
+function inOrderOfKeys(found: string): string {
+  return `select ${recordColumns("r")} from (${found}) as r order by r.lane, r.due_at, r.key limit $4`;
 }
 
 export function entriesQuery(
@@ -64,12 +86,23 @@ export function partsValues(key: string, { prefix, after, limit }: PartRange): V
 
 export function findQuery(
   statements: ListStatements,
-  { label, prefix = "", after, limit }: Query,
+  { label, prefix = "", work, after, limit }: Query,
 ): { readonly statement: Statement; readonly values: Value[] } {
+  if (work !== undefined) return workQuery(statements, work, limit);
   const values = [after ?? "", prefix, endOfPrefix(prefix), limit];
   return label === undefined
     ? { statement: statements.records, values }
     : { statement: statements.labelled, values: [...values, label.name, label.value] };
+}
+
+function workQuery(
+  { work, workOfLane }: ListStatements,
+  { lane, after }: WorkRange,
+  limit: number,
+): { readonly statement: Statement; readonly values: Value[] } {
+  const place = after ?? (lane === null ? beforeAllWork : { lane, dueAt: Number.MIN_SAFE_INTEGER, key: "" });
+  const values = [lane ?? place.lane, place.dueAt, place.key, limit];
+  return { statement: lane === null ? work : workOfLane, values };
 }
 
 /**

@@ -1,14 +1,16 @@
-import type {
-  BacklogRequest,
-  EntryRange,
-  LaneBacklog,
-  PartRange,
-  Query,
-  StoredBacklog,
-  StoredEntry,
-  StoredPart,
-  StoredRecord,
-  StoredResource,
+import {
+  type BacklogRequest,
+  beforeAllWork,
+  type EntryRange,
+  type LaneBacklog,
+  type PartRange,
+  type Query,
+  type StoredBacklog,
+  type StoredEntry,
+  type StoredPart,
+  type StoredRecord,
+  type StoredResource,
+  type WorkRange,
 } from "../../store.js";
 import type { Connection } from "./connection.js";
 import { entryColumns, entryOf, partOf, type Row, recordColumns, recordOf, textOf } from "./rows.js";
@@ -41,6 +43,12 @@ export const readSql = {
                 where lane = ? and due_at is not null order by due_at limit ?`,
   findLabelled: labelled("label.key >= ?"),
   findLabelledUpTo: labelled("label.key >= ? and label.key < ?"),
+  // Along the index of claims; only those that are due in one millisecond have to be put in order.
+  findWork: `select ${recordColumns} from resource indexed by resource_due
+             where due_at is not null and (lane, due_at) >= (?, ?) and (lane, due_at, key) > (?, ?, ?)
+             order by lane, due_at, key limit ?`,
+  findWorkOfLane: `select ${recordColumns} from resource indexed by resource_due
+                   where lane = ? and due_at >= ? and (due_at, key) > (?, ?) order by due_at, key limit ?`,
 } as const;
 
 /** Reads on the main thread: a point read takes less than handing it to another thread would. */
@@ -81,7 +89,8 @@ export class Reader {
     return (rows as Row[]).map(partOf);
   }
 
-  find({ label, prefix = "", after, limit }: Query): readonly StoredRecord[] {
+  find({ label, prefix = "", work, after, limit }: Query): readonly StoredRecord[] {
+    if (work !== undefined) return this.#findWork(work, limit);
     const { find, findUpTo, findLabelled, findLabelledUpTo } = this.#statements;
     const { from, to } = textRange(prefix, after);
     const bounds = to === null ? [from, wholeOf(limit)] : [from, to, wholeOf(limit)];
@@ -106,6 +115,17 @@ export class Reader {
       last = lane;
     }
     return { now, lanes, leased: countOf(countLeased.get(most)) };
+  }
+
+  #findWork({ lane, after }: WorkRange, limit: number): readonly StoredRecord[] {
+    const { findWork, findWorkOfLane } = this.#statements;
+    const place = after ?? (lane === null ? beforeAllWork : { lane, dueAt: Number.MIN_SAFE_INTEGER, key: "" });
+    const { lane: from, dueAt, key } = place;
+    const rows =
+      lane === null
+        ? findWork.all(from, dueAt, from, dueAt, key, wholeOf(limit))
+        : findWorkOfLane.all(lane, dueAt, dueAt, key, wholeOf(limit));
+    return (rows as Row[]).map(recordOf);
   }
 
   close(): void {
@@ -180,6 +200,8 @@ function prepare(database: Connection) {
     earliestDue: database.prepare(readSql.earliestDue).raw(),
     findLabelled: database.prepare(readSql.findLabelled).raw(),
     findLabelledUpTo: database.prepare(readSql.findLabelledUpTo).raw(),
+    findWork: database.prepare(readSql.findWork).raw(),
+    findWorkOfLane: database.prepare(readSql.findWorkOfLane).raw(),
     begin: database.prepare("begin"),
     end: database.prepare("commit"),
   };

@@ -1,0 +1,218 @@
+import { BrokerError, type JsonObject } from "@osbert/protocol";
+import { type Answer, answer } from "../answers/answer.js";
+import type { Peer } from "../http/authentication/authenticate.js";
+import { type AuthenticationOptions, authentication } from "../http/authentication/authentication.js";
+import type { Credential } from "../http/authentication/credential.js";
+import { readJsonObject } from "../http/read-json.js";
+import type { InstancePhase } from "../instances/instance-record.js";
+import { requiredText } from "../requests/fields.js";
+import type { Act } from "./act.js";
+import type { Operator } from "./operator.js";
+import type { PageAsk } from "./reading.js";
+import {
+  type ActName,
+  type AdminRouteName,
+  checkKeepable,
+  type LookName,
+  type MatchedAdminRoute,
+  matchAdminRoute,
+} from "./routes.js";
+import type { InstanceAddress } from "./views.js";
+
+/** The admin API on the wire. */
+export interface AdminOptions {
+  /** Who may operate the broker. They open nothing else, and no platform's credential opens this. */
+  readonly credentials: readonly Credential[];
+}
+
+/** A request as any server can give it. */
+export interface AdminRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly header: (name: string) => string | undefined;
+  readonly body: Uint8Array;
+  readonly peer?: Peer | undefined;
+}
+
+/** What of the platforms' side the admin API must know. */
+export interface PlatformSide {
+  readonly credentials: unknown;
+  readonly authentication?: AuthenticationOptions;
+}
+
+/** Answers a request to the admin API; rejects with a BrokerError that says no. */
+export type AdminEndpoints = (request: AdminRequest, requestId: string | null) => Promise<Answer>;
+
+const largestBody = 65_536;
+const longestReason = 1_000;
+const longestCursor = 4_000;
+const largestPage = 500;
+const phases: readonly InstancePhase[] = ["creating", "ready", "failed", "deleting", "gone"];
+
+/**
+ * The endpoints under /admin/v1, for those with a credential of their own. In this order, so that nobody learns anything unasked: who
+ * asks, what, with which body. Throws if a credential is also one of a platform's.
+ */
+export function adminEndpoints(
+  operator: () => Operator,
+  { credentials }: AdminOptions,
+  platforms: PlatformSide = { credentials: [] },
+): AdminEndpoints {
+  if (credentials.length === 0) throw new Error("admin.credentials must have at least one credential");
+  const theirs = Array.isArray(platforms.credentials) ? (platforms.credentials as readonly Credential[]) : [];
+  const isShared = (own: Credential) => theirs.some((other) => secretOf(other) === secretOf(own));
+  if (credentials.some(isShared))
+    throw new Error(
+      "an admin credential must not be one of a platform, too: whoever has that could operate the broker",
+    );
+  // Counted apart from platforms: who guesses here is not let off by a success there.
+  const authenticate = authentication(credentials, platforms.authentication);
+  return async (request, requestId) => {
+    const { peer } = request;
+    const credential = await authenticate({ authorization: request.header("authorization"), platform: "", peer });
+    if (credential === undefined) throw new BrokerError("unauthorized", "a valid admin credential is needed");
+    const [path = "", search = ""] = splitOnce(request.url, "?");
+    const { name, values } = matchAdminRoute(request.method === "HEAD" ? "GET" : request.method, path);
+    const query = new URLSearchParams(search);
+    const address = { platform: textOf(query, "platform") ?? "", instance: values.instance ?? "" };
+    const asked: Looking = { operator: operator(), address, values, query };
+    if (isLook(name)) return answer("fetched", await looks[name](asked));
+    const body = readBody(request);
+    const act: Act = { operator: credential, reason: reasonOf(body), requestId };
+    return answer("fetched", await acts[name]({ ...asked, body, act }));
+  };
+}
+
+/** The same for credentials that let the same caller in. */
+function secretOf({ platform: _, ...credential }: Credential): string {
+  return JSON.stringify(credential);
+}
+
+/** What every endpoint is given. */
+interface Looking {
+  readonly operator: Operator;
+  readonly address: InstanceAddress;
+  readonly values: MatchedAdminRoute["values"];
+  readonly query: URLSearchParams;
+}
+
+/** What those are given that change something. */
+interface Acting extends Looking {
+  readonly body: JsonObject;
+  readonly act: Act;
+}
+
+const looks: Readonly<Record<LookName, (asked: Looking) => Promise<object>>> = {
+  instances: ({ operator, query }) => operator.instances({ ...pageOf(query), ...filterOf(query) }),
+  instance: ({ operator, address }) => operator.instance(address),
+  bindings: ({ operator, address, query }) => operator.bindings(address, pageOf(query)),
+  journal: ({ operator, address, query }) => operator.entries(address, pageOf(query)),
+  operation: ({ operator, address, values }) => operator.operation(address, values.operation ?? ""),
+  operations: ({ operator, query }) => operator.operations({ ...pageOf(query), ...operationFilterOf(query) }),
+  services: async ({ operator }) => ({ items: operator.services(), next: null }),
+  setAside: ({ operator, query }) => operator.setAside(pageOf(query)),
+};
+
+const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
+  retry: ({ operator, address, values, act }) => operator.retry(address, values.operation ?? "", act),
+  async cancel({ operator, address, values: { operation = "" }, act }) {
+    await operator.cancel(address, operation, act);
+    return { operation };
+  },
+  async purge({ operator, address, act }) {
+    await operator.purge(address, act);
+    return {};
+  },
+  async purgeBinding({ operator, address, values, act }) {
+    await operator.purgeBinding(address, values.binding ?? "", act);
+    return {};
+  },
+  async forceDelete({ operator, address, body, act }) {
+    const seconds = secondsOf(body.within_seconds, "within_seconds", 3_600);
+    return operator.forceDelete(address, act, seconds === undefined ? {} : { withinMs: seconds * 1_000 });
+  },
+  async restore({ operator, address, act }) {
+    await operator.restore(address, act);
+    return {};
+  },
+  pause: ({ operator, values, act }) => operator.pause(values.service ?? "", act),
+  resume: ({ operator, values, act }) => operator.resume(values.service ?? "", act),
+};
+
+function isLook(name: AdminRouteName): name is LookName {
+  return Object.hasOwn(looks, name);
+}
+
+function readBody(request: AdminRequest): JsonObject {
+  if (request.body.byteLength > largestBody)
+    throw new BrokerError("too-large", `the body has more than ${largestBody} bytes`);
+  // A browser sends a form, or plain text, to any server without asking it; JSON it does not.
+  if (request.header("content-type") === undefined)
+    throw new BrokerError("bad-request", "the body must be JSON: send it with Content-Type application/json");
+  return readJsonObject(request.body, request.header("content-type"));
+}
+
+function reasonOf(body: JsonObject): string {
+  const reason = requiredText(body, "reason").trim();
+  if (reason === "" || reason.length > longestReason)
+    throw new BrokerError("bad-request", `reason must be a text of 1 to ${longestReason} characters: why this is done`);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for.
+  if (/[\u0000\ud800-\udfff]/u.test(reason))
+    throw new BrokerError("bad-request", "reason must not hold NUL or half of a surrogate pair");
+  return reason;
+}
+
+function filterOf(query: URLSearchParams) {
+  const [platform, service, plan, phase] = ["platform", "service", "plan", "phase"].map((name) => textOf(query, name));
+  if (phase !== undefined && !phases.includes(phase as InstancePhase))
+    throw new BrokerError("bad-request", `phase must be one of ${phases.join(", ")}`);
+  return {
+    ...(platform !== undefined && { platform }),
+    ...(service !== undefined && { service }),
+    ...(plan !== undefined && { plan }),
+    ...(phase !== undefined && { phase: phase as InstancePhase }),
+  };
+}
+
+function operationFilterOf(query: URLSearchParams) {
+  const service = textOf(query, "service");
+  const text = query.get("older_than_seconds");
+  const seconds = text === null ? undefined : secondsOf(Number(text), "older_than_seconds", 365 * 86_400);
+  return {
+    ...(service !== undefined && { service }),
+    ...(seconds !== undefined && { olderThanMs: seconds * 1_000 }),
+    ...(query.get("failing") === "true" && { failing: true }),
+  };
+}
+
+function pageOf(query: URLSearchParams): PageAsk {
+  const after = query.get("after");
+  const limit = query.get("limit");
+  if (after !== null && after.length > longestCursor) throw new BrokerError("bad-request", "after is too long");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for.
+  if (after !== null && (after === "" || /[\u0000\ud800-\udfff]/u.test(after)))
+    throw new BrokerError("bad-request", "after must be what an earlier page gave as next");
+  const count = limit === null ? undefined : Number(limit);
+  if (count !== undefined && !(Number.isInteger(count) && count >= 1 && count <= largestPage))
+    throw new BrokerError("bad-request", `limit must be a whole number from 1 to ${largestPage}`);
+  return { ...(after !== null && { after }), ...(count !== undefined && { limit: count }) };
+}
+
+function secondsOf(value: unknown, name: string, most: number): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "number" || !(value >= 0 && value <= most))
+    throw new BrokerError("bad-request", `${name} must be a number of seconds from 0 to ${most}`);
+  return value;
+}
+
+function textOf(query: URLSearchParams, name: string): string | undefined {
+  const text = query.get(name);
+  if (text === null || text === "") return undefined;
+  checkKeepable(text, name);
+  return text;
+}
+
+function splitOnce(text: string, separator: string): readonly string[] {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+}

@@ -1,0 +1,24 @@
+export type { Act } from "./act.js";
+export {
+  type AdminEndpoints,
+  type AdminOptions,
+  type AdminRequest,
+  adminEndpoints,
+} from "./endpoints.js";
+export type { EntryView, OperationDetails, StepView } from "./entry-view.js";
+export { Operator } from "./operator.js";
+export type { Pause } from "./pauses.js";
+export type { InstanceFilter, OperationFilter, PageAsk } from "./reading.js";
+export { type AdminRouteName, adminRoutes } from "./routes.js";
+export type {
+  BindingView,
+  InstanceAddress,
+  InstanceSummary,
+  InstanceView,
+  LastView,
+  Masked,
+  Named,
+  OpenState,
+  OperationView,
+  ServiceView,
+} from "./views.js";

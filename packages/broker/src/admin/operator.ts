@@ -1,0 +1,207 @@
+import { type Decide, type Journal, JournalError, type Json, type Page, type Resource } from "@osbert/journal";
+import { BrokerError } from "@osbert/protocol";
+import { refused, type Verdict } from "../answers/verdict.js";
+import { bindingPart, bindingPrefix } from "../bindings/binding-record.js";
+import type { BrokerCatalog } from "../catalog/catalog.js";
+import { instanceData, instanceKey, instancePart } from "../instances/instance-record.js";
+import type { Verb } from "../service/verbs.js";
+import { type Act, attributionOf, entryOf } from "./act.js";
+import type { Pauses } from "./pauses.js";
+import { Reading } from "./reading.js";
+import { decideCancel, decideForceDelete, decidePurge, decidePurgeBinding, decidePurgeBindings } from "./removal.js";
+import { decideRetry } from "./retry.js";
+import { addressOf, type InstanceAddress, type ServiceView, serviceView } from "./views.js";
+
+export interface OperatorPorts {
+  readonly journal: Journal;
+  readonly catalog: () => BrokerCatalog;
+  readonly pauses: Pauses;
+  /** As the broker treats bindings that are left when an instance is deprovisioned. */
+  readonly cascade: boolean;
+}
+
+/** Bindings that one commit of a purge forgets. */
+const purgePage = 200;
+const defaultForceWithinMs = 5 * 60 * 1_000;
+
+/**
+ * What an operator sees of a running broker and does to it. Every action is one commit on the instance it touches, with an entry that
+ * says who and why; a process that is killed has done all of it or nothing.
+ */
+export class Operator extends Reading {
+  readonly #ports: OperatorPorts;
+
+  constructor(ports: OperatorPorts) {
+    super(ports);
+    this.#ports = ports;
+  }
+
+  /** Runs a waiting operation now, or begins one anew that did not succeed. Answers the operation that goes on. */
+  async retry(address: InstanceAddress, operation: string, act: Act): Promise<{ readonly operation: string }> {
+    const { journal, catalog, cascade, pauses } = this.#ports;
+    const key = keyOf(address);
+    const status = await journal.operation(key, operation);
+    if (status === undefined) throw noOperation();
+    const { kind, part, outcome } = status;
+    const input = await this.#inputOf(key, operation);
+    const parts = part === null ? [instancePart] : [instancePart, part];
+    const decide = (resource: Resource | undefined, now: number) => {
+      const matter = {
+        operation,
+        verb: kind as Verb,
+        part,
+        ended: outcome?.kind ?? null,
+        input,
+        isPaused: pauses.of(instanceData(resource)?.serviceId ?? "") !== undefined,
+        catalog: catalog(),
+        cascade,
+      };
+      return decideRetry(resource, matter, now);
+    };
+    const begun = await this.#act(key, parts, act, "retry", { operation }, decide);
+    return { operation: begun ?? operation };
+  }
+
+  /** Asks for the end of an open operation, wherever it runs. It ends within seconds; the platform is told the reason. */
+  async cancel(address: InstanceAddress, operation: string, act: Act): Promise<void> {
+    try {
+      await this.#act(keyOf(address), [instancePart], act, "cancel", { operation }, (resource) =>
+        decideCancel(resource, operation, act.reason),
+      );
+    } catch (error) {
+      if (error instanceof JournalError && error.code === "invalid-change")
+        throw new BrokerError("conflict", "the operation is not open: it has ended, or never was", { cause: error });
+      throw error;
+    }
+  }
+
+  /**
+   * Forgets an instance with its bindings, without a call of the author's functions: for what is known to be gone. The bindings go
+   * first, some at a time; killed in between, what is left is purged when it is asked for again.
+   */
+  async purge(address: InstanceAddress, act: Act): Promise<void> {
+    const { journal } = this.#ports;
+    const key = keyOf(address);
+    for (;;) {
+      const { items } = await journal.parts(key, bindingPrefix, { limit: purgePage });
+      if (items.length === 0) break;
+      const parts = items.map(({ id }) => id);
+      await this.#act(key, parts, act, "purge", { bindings: parts.length }, (resource) =>
+        decidePurgeBindings(resource, parts, true),
+      );
+    }
+    await this.#act(key, [instancePart], act, "purge", {}, decidePurge);
+  }
+
+  async purgeBinding(address: InstanceAddress, binding: string, act: Act): Promise<void> {
+    await this.#act(keyOf(address), [bindingPart(binding)], act, "purge", { binding }, (resource) =>
+      decidePurgeBinding(resource, binding),
+    );
+  }
+
+  /** Cancels what is open, calls the author's functions once, and forgets the instance whatever comes of them. */
+  async forceDelete(
+    address: InstanceAddress,
+    act: Act,
+    { withinMs = defaultForceWithinMs }: { readonly withinMs?: number } = {},
+  ): Promise<{ readonly operation: string }> {
+    const operation = await this.#act(keyOf(address), [instancePart], act, "force-delete", {}, (resource) =>
+      decideForceDelete(resource, { withinMs }),
+    );
+    return { operation: operation ?? "" };
+  }
+
+  /** From now on nothing of this service begins, in any process; what runs goes on until it waits or ends. */
+  async pause(service: string, act: Act): Promise<ServiceView> {
+    const named = this.#offered(service);
+    return serviceView(named, await this.#ports.pauses.pause(named.id, act));
+  }
+
+  async resume(service: string, act: Act): Promise<ServiceView> {
+    const named = this.#offered(service, true);
+    await this.#ports.pauses.resume(named.id, act);
+    return serviceView(named, undefined);
+  }
+
+  /** Instances that were set aside because they cannot be read; the log has told why. */
+  async setAside(page: { readonly after?: string; readonly limit?: number }): Promise<Page<InstanceAddress>> {
+    const { items, next } = await this.#ports.journal.listSetAside(page);
+    return { items: items.map((key) => addressOf(key) ?? { platform: "", instance: key }), next };
+  }
+
+  /** Puts an instance that was set aside back to work. The entry first: it shows that the instance can be read and changed again. */
+  async restore(address: InstanceAddress, act: Act): Promise<void> {
+    const { journal } = this.#ports;
+    const key = keyOf(address);
+    try {
+      await this.#act(key, [], act, "restore", {}, (resource) =>
+        instanceData(resource) === undefined
+          ? refused("not-found", "there is no such instance")
+          : { kind: "accepted", change: {}, cancel: [] },
+      );
+    } catch (error) {
+      if (error instanceof JournalError && error.code === "unreadable")
+        throw new BrokerError("conflict", `it cannot be read yet; mend it in the store first: ${error.message}`, {
+          cause: error,
+        });
+      throw error;
+    }
+    await journal.restore(key);
+  }
+
+  /** The action and its entry in one commit. Answers the operation that was accepted with it, if there was one. */
+  async #act(
+    key: string,
+    parts: readonly string[],
+    act: Act,
+    action: string,
+    about: Readonly<Record<string, Json>>,
+    decide: (resource: Resource | undefined, now: number) => Verdict,
+  ): Promise<string | undefined> {
+    const decision: Decide<Verdict> = (resource, now) => {
+      const verdict = decide(resource, now);
+      if (verdict.kind !== "accepted") return { result: verdict };
+      const cancelled = verdict.cancel.map(({ operation }) => operation);
+      const entry = entryOf(act, action, { ...about, ...(cancelled.length > 0 && { cancelled }) });
+      return { result: verdict, change: { ...verdict.change, entries: [entry] }, cancel: verdict.cancel };
+    };
+    const { result, accepted } = await this.#ports.journal.transact(key, decision, { by: attributionOf(act), parts });
+    switch (result.kind) {
+      case "accepted":
+        return accepted[0]?.id;
+      case "refused":
+        throw result.error;
+      case "gone":
+        throw new BrokerError("not-found", "there is no such instance or binding");
+      case "repeated":
+        throw new BrokerError("conflict", `operation ${result.operation} does that already`);
+      case "done already":
+        throw new BrokerError("conflict", "there is nothing left to do");
+    }
+  }
+
+  /** The words of the request are in the entry that accepted it, whose number the operation's id begins with. */
+  async #inputOf(key: string, operation: string): Promise<Json> {
+    const seq = Number(/^[0-9]+/.exec(operation)?.[0] ?? 0);
+    const [entry] = await this.#ports.journal.entries(key, { after: seq - 1, limit: 1 });
+    if (entry?.operation !== operation) throw noOperation();
+    return (entry.payload as { readonly input?: Json } | null)?.input ?? null;
+  }
+
+  /** By id or by name. One that is paused may have left the catalog since. */
+  #offered(text: string, orPaused = false): { readonly id: string; readonly name: string | null } {
+    const id = this.serviceId(text);
+    const service = this.#ports.catalog().services.get(id);
+    if (service === undefined && !(orPaused && this.#ports.pauses.of(id) !== undefined))
+      throw new BrokerError("not-found", "there is no such service in the catalog");
+    return { id, name: service?.offering.name ?? null };
+  }
+}
+
+function keyOf({ platform, instance }: InstanceAddress): string {
+  return instanceKey(platform, instance);
+}
+
+function noOperation(): BrokerError {
+  return new BrokerError("not-found", "there is no such operation of this instance, or it is not kept any more");
+}

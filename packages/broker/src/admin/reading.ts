@@ -1,0 +1,245 @@
+import type { Journal, Page, Resource } from "@osbert/journal";
+import { BrokerError } from "@osbert/protocol";
+import { type BindingRecord, bindingPrefix } from "../bindings/binding-record.js";
+import type { BrokerCatalog } from "../catalog/catalog.js";
+import {
+  type InstancePhase,
+  instanceData,
+  instanceKey,
+  instancePart,
+  instanceRecord,
+} from "../instances/instance-record.js";
+import { laneOf } from "../instances/provision.js";
+import {
+  type EntryView,
+  entryView,
+  type OperationDetails,
+  operationDetails,
+  type StepView,
+  stepViews,
+} from "./entry-view.js";
+import type { Pauses } from "./pauses.js";
+import {
+  addressOf,
+  type BindingView,
+  bindingView,
+  type InstanceAddress,
+  type InstanceSummary,
+  type InstanceView,
+  instanceSummary,
+  instanceView,
+  type OperationView,
+  operationViews,
+  type ServiceView,
+  serviceView,
+} from "./views.js";
+
+export interface ReadingPorts {
+  readonly journal: Journal;
+  readonly catalog: () => BrokerCatalog;
+  readonly pauses: Pauses;
+}
+
+export interface PageAsk {
+  readonly after?: string;
+  readonly limit?: number;
+}
+
+export interface InstanceFilter extends PageAsk {
+  readonly platform?: string;
+  /** By id or name. */
+  readonly service?: string;
+  /** By id. */
+  readonly plan?: string;
+  readonly phase?: InstancePhase;
+}
+
+export interface OperationFilter extends PageAsk {
+  readonly service?: string;
+  /** Accepted at least so long ago. */
+  readonly olderThanMs?: number;
+  /** Only those whose attempts failed in a row. */
+  readonly failing?: boolean;
+}
+
+/** Resources that one request looks at, whatever it finds among them. The page then says where to go on. */
+const mostLookedAt = 1_000;
+const defaultLimit = 100;
+/** Entries and bindings are read whole, with results and credentials that are not shown: no page has more, whatever is asked for. */
+const mostWhole = 100;
+/** Pages of entries that are looked through for the story of one operation. */
+const storyPages = 10;
+
+/** The reading half of an operator's view: pages of bounded cost, from indices, with every secret masked. */
+export class Reading {
+  readonly #ports: ReadingPorts;
+
+  constructor(ports: ReadingPorts) {
+    this.#ports = ports;
+  }
+
+  /**
+   * Instances by key. Those of a service or plan and those that failed are found by their labels, those that are being created or
+   * deleted by their work; for other phases, instances are looked through some at a time.
+   */
+  async instances(filter: InstanceFilter): Promise<Page<InstanceSummary>> {
+    const catalog = this.#ports.catalog();
+    const service = filter.service === undefined ? undefined : this.serviceId(filter.service);
+    const isWanted = (item: InstanceSummary) =>
+      (service === undefined || item.service.id === service) &&
+      (filter.plan === undefined || item.plan.id === filter.plan) &&
+      (filter.platform === undefined || item.platform === filter.platform) &&
+      (filter.phase === undefined || item.phase === filter.phase);
+    return collect(filter, this.#candidates(filter, service), (resource) => {
+      const item = instanceSummary(resource, catalog);
+      return item !== undefined && isWanted(item) ? [item] : [];
+    });
+  }
+
+  async instance(address: InstanceAddress): Promise<InstanceView> {
+    const { journal, catalog } = this.#ports;
+    const resource = await journal.read(instanceKey(address.platform, address.instance), [instancePart]);
+    const summary = resource === undefined ? undefined : instanceSummary(resource, catalog());
+    if (resource === undefined || summary === undefined) throw noInstance();
+    return instanceView(summary, instanceRecord(resource), this.#operationsOf(resource), resource.queued);
+  }
+
+  async bindings(address: InstanceAddress, page: PageAsk): Promise<Page<BindingView>> {
+    const { journal } = this.#ports;
+    const limit = Math.min(page.limit ?? defaultLimit, mostWhole);
+    const { after } = page;
+    const key = instanceKey(address.platform, address.instance);
+    if (instanceData(await journal.read(key)) === undefined) throw noInstance();
+    const from = after === undefined ? {} : { after: `${bindingPrefix}${after}` };
+    const { items, next } = await journal.parts(key, bindingPrefix, { limit, ...from });
+    return {
+      items: items.map(({ id, value }) =>
+        bindingView(id.slice(bindingPrefix.length), value as unknown as BindingRecord),
+      ),
+      next: next === null ? null : next.slice(bindingPrefix.length),
+    };
+  }
+
+  /** Newest first; `after` is the number of the last entry that was seen. */
+  async entries(address: InstanceAddress, page: PageAsk): Promise<Page<EntryView>> {
+    const limit = Math.min(page.limit ?? defaultLimit, mostWhole);
+    const { after } = page;
+    const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
+    if (!Number.isSafeInteger(before)) throw new BrokerError("bad-request", "after must be the number of an entry");
+    const key = instanceKey(address.platform, address.instance);
+    const found = await this.#ports.journal.entries(key, { before, limit });
+    if (found.length === 0 && after === undefined && (await this.#ports.journal.read(key)) === undefined)
+      throw noInstance();
+    return { items: found.map(entryView), next: found.length < limit ? null : String(found.at(-1)?.seq) };
+  }
+
+  /** Open operations over all instances, from the index of what has work: what is idle is not looked at. */
+  async operations(filter: OperationFilter): Promise<Page<OperationView>> {
+    const { journal } = this.#ports;
+    const service = filter.service === undefined ? undefined : this.serviceId(filter.service);
+    const now = journal.now();
+    const isWanted = (operation: OperationView) =>
+      (filter.olderThanMs === undefined || Date.parse(operation.accepted_at) <= now - filter.olderThanMs) &&
+      (filter.failing !== true || operation.failures > 0);
+    const candidates = (page: PageAsk) =>
+      journal.withWork({ ...(service !== undefined && { lane: laneOf(service) }), ...page });
+    return collect(filter, candidates, (resource) =>
+      instanceData(resource) === undefined ? [] : this.#operationsOf(resource).filter(isWanted),
+    );
+  }
+
+  async operation(address: InstanceAddress, id: string): Promise<OperationDetails> {
+    const { journal } = this.#ports;
+    const key = instanceKey(address.platform, address.instance);
+    const status = await journal.operation(key, id);
+    if (status === undefined)
+      throw new BrokerError("not-found", "there is no such operation of this instance, or it is not kept any more");
+    const resource = await journal.read(key);
+    const open = resource === undefined ? undefined : this.#operationsOf(resource).find((view) => view.id === id);
+    const { steps, entries, isComplete } = await this.#story(key, id);
+    return { ...operationDetails(status, open ?? null), steps, entries, more_entries: !isComplete };
+  }
+
+  /** From the entry that accepted it on; others of the instance may lie between its own. */
+  async #story(key: string, id: string) {
+    const steps: StepView[] = [];
+    const entries: EntryView[] = [];
+    let after = Number(/^[0-9]+/.exec(id)?.[0] ?? 0) - 1;
+    for (let pages = 0; pages < storyPages; pages++) {
+      const page = await this.#ports.journal.entries(key, { after, limit: mostWhole });
+      const own = page.filter(({ operation }) => operation === id);
+      steps.push(...stepViews(own));
+      entries.push(...own.map(entryView));
+      if (page.length < mostWhole || own.some(({ kind }) => kind === "settled"))
+        return { steps, entries, isComplete: true };
+      after = page.at(-1)?.seq ?? after;
+    }
+    return { steps, entries, isComplete: false };
+  }
+
+  services(): readonly ServiceView[] {
+    const { catalog, pauses } = this.#ports;
+    const { services } = catalog();
+    const offered = [...services.values()].map(({ offering: { id, name } }) =>
+      serviceView({ id, name }, pauses.of(id)),
+    );
+    const retired = pauses.all.filter(({ service }) => !services.has(service));
+    return [...offered, ...retired.map((pause) => serviceView({ id: pause.service, name: null }, pause))];
+  }
+
+  /** The id of a service from its id or its name. What is in no catalog is taken for an id. */
+  serviceId(text: string): string {
+    const { services } = this.#ports.catalog();
+    if (services.has(text)) return text;
+    return [...services.values()].find(({ offering }) => offering.name === text)?.offering.id ?? text;
+  }
+
+  #operationsOf(resource: Resource): readonly OperationView[] {
+    const { journal, pauses } = this.#ports;
+    return operationViews(resource, pauses.of(instanceData(resource)?.serviceId ?? ""), journal.now());
+  }
+
+  #candidates(filter: InstanceFilter, service: string | undefined): Candidates {
+    const { journal } = this.#ports;
+    const { phase, plan, platform } = filter;
+    if (phase === "creating" || phase === "deleting")
+      return (page) => journal.withWork({ ...(service !== undefined && { lane: laneOf(service) }), ...page });
+    const prefix = platform === undefined ? {} : { prefix: instanceKey(platform, "") };
+    const label =
+      phase === "failed"
+        ? { name: "phase", value: "failed" }
+        : plan !== undefined
+          ? { name: "plan", value: plan }
+          : service !== undefined
+            ? { name: "service", value: service }
+            : undefined;
+    // What is gone has no labels any more.
+    const labelled = label === undefined || phase === "gone" ? {} : { label };
+    return (page) => journal.find({ ...labelled, ...prefix, ...page });
+  }
+}
+
+type Candidates = (page: { readonly after?: string; readonly limit: number }) => Promise<Page<Resource>>;
+
+/** Looks on until a page is full, or until it has looked at enough for one request. */
+async function collect<Item>(
+  { after, limit = defaultLimit }: PageAsk,
+  candidates: Candidates,
+  wanted: (resource: Resource) => readonly Item[],
+): Promise<Page<Item>> {
+  const items: Item[] = [];
+  let next: string | null = after ?? null;
+  let lookedAt = 0;
+  do {
+    const size = Math.max(1, limit - items.length);
+    const page: Page<Resource> = await candidates({ ...(next !== null && { after: next }), limit: size });
+    for (const resource of page.items) if (addressOf(resource.key) !== undefined) items.push(...wanted(resource));
+    lookedAt += size;
+    next = page.next;
+  } while (next !== null && items.length < limit && lookedAt < mostLookedAt);
+  return { items, next };
+}
+
+function noInstance(): BrokerError {
+  return new BrokerError("not-found", "there is no such instance");
+}

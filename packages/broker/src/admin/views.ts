@@ -1,0 +1,236 @@
+import type { OpenOperation, Resource } from "@osbert/journal";
+import type { JsonObject } from "@osbert/protocol";
+import { type BindingRecord, bindingPrefix } from "../bindings/binding-record.js";
+import type { BrokerCatalog } from "../catalog/catalog.js";
+import {
+  type EndedOperation,
+  type InstanceData,
+  type InstancePhase,
+  type InstanceRecord,
+  instanceData,
+} from "../instances/instance-record.js";
+import type { Pause } from "./pauses.js";
+
+/** What the admin API shows. Values that may be secret (parameters, credentials, state, results) never are: only that they are there. */
+export const masked = "***";
+
+/** An offering or plan by id, with its name as long as it is in the catalog. */
+export interface Named {
+  readonly id: string;
+  readonly name: string | null;
+}
+
+export interface InstanceSummary {
+  readonly id: string;
+  /** "" for a broker with one. */
+  readonly platform: string;
+  readonly service: Named;
+  readonly plan: Named;
+  readonly phase: InstancePhase;
+  readonly bindings: number;
+  readonly open_operations: number;
+  readonly last_operation: LastView | null;
+}
+
+export interface InstanceView extends InstanceSummary {
+  readonly organization_guid: string | null;
+  readonly space_guid: string | null;
+  readonly maintenance_version: string | null;
+  readonly parameters: Masked | null;
+  readonly state: Masked | null;
+  readonly operations: readonly OperationView[];
+  /** Open operations that are behind those that are listed. */
+  readonly more_operations: number;
+}
+
+export interface BindingView {
+  readonly id: string;
+  readonly phase: BindingRecord["phase"];
+  readonly app_guid: string | null;
+  readonly predecessor: string | null;
+  readonly expires_at: string | null;
+  readonly parameters: Masked | null;
+  readonly credentials: typeof masked | null;
+  readonly state: Masked | null;
+  readonly last_operation: LastView | null;
+}
+
+export interface LastView {
+  readonly id: string;
+  readonly verb: string;
+  readonly state: string;
+  readonly description: string;
+}
+
+/**
+ * `running`: an engine is at it. `waiting`: for its next attempt or a wait of the author's. `paused`: its service is. `queued`: others
+ * are before it. `cancelling`: it was told to stop.
+ */
+export type OpenState = "running" | "waiting" | "paused" | "queued" | "cancelling";
+
+export interface OperationView {
+  readonly id: string;
+  readonly instance: string;
+  readonly platform: string;
+  readonly verb: string;
+  readonly binding: string | null;
+  readonly state: OpenState;
+  readonly description: string | null;
+  readonly accepted_at: string;
+  readonly deadline_at: string | null;
+  readonly next_attempt_at: string | null;
+  /** Attempts that ended without ending the operation. */
+  readonly attempts: number;
+  /** Of them, those that failed since the last recorded step. */
+  readonly failures: number;
+  readonly last_error: string | null;
+  readonly steps: number;
+  readonly request_id: string | null;
+}
+
+export interface ServiceView extends Named {
+  readonly paused: { readonly reason: string; readonly by: string; readonly at: string } | null;
+}
+
+/** The names of the fields, without what stands in them. */
+export type Masked = Readonly<Record<string, typeof masked>>;
+
+const mostNames = 50;
+const longestName = 100;
+
+export function mask(value: JsonObject | null): Masked | null {
+  if (value === null) return null;
+  const names = Object.keys(value).slice(0, mostNames);
+  // A name may be __proto__, too.
+  return Object.fromEntries(names.map((name) => [name.slice(0, longestName), masked])) as Masked;
+}
+
+export interface InstanceAddress {
+  readonly platform: string;
+  readonly instance: string;
+}
+
+/** From the key of a resource; `undefined`: it is not that of an instance. */
+export function addressOf(key: string): InstanceAddress | undefined {
+  const slash = key.indexOf("/");
+  if (slash < 0) return undefined;
+  return { platform: decodeURIComponent(key.slice(0, slash)), instance: key.slice(slash + 1) };
+}
+
+export function instanceSummary(resource: Resource, catalog: BrokerCatalog): InstanceSummary | undefined {
+  const data = instanceData(resource);
+  const address = addressOf(resource.key);
+  if (data === undefined || address === undefined) return undefined;
+  const service = catalog.services.get(data.serviceId);
+  return {
+    id: address.instance,
+    platform: address.platform,
+    service: { id: data.serviceId, name: service?.offering.name ?? null },
+    plan: { id: data.planId, name: service?.plans.get(data.planId)?.name ?? null },
+    phase: data.phase,
+    bindings: data.bindings,
+    open_operations: resource.open.length + resource.queued,
+    last_operation: lastView(data.last),
+  };
+}
+
+export function instanceView(
+  summary: InstanceSummary,
+  record: InstanceRecord | undefined,
+  operations: readonly OperationView[],
+  moreOperations: number,
+): InstanceView {
+  return {
+    ...summary,
+    organization_guid: record?.organizationGuid ?? null,
+    space_guid: record?.spaceGuid ?? null,
+    maintenance_version: record?.maintenanceVersion ?? null,
+    parameters: mask(record?.parameters ?? null),
+    state: mask(record?.state ?? null),
+    operations,
+    more_operations: moreOperations,
+  };
+}
+
+export function bindingView(id: string, record: BindingRecord): BindingView {
+  return {
+    id,
+    phase: record.phase,
+    app_guid: record.appGuid,
+    predecessor: record.predecessor,
+    expires_at: record.binding?.metadata?.expires_at ?? null,
+    parameters: mask(record.parameters),
+    credentials: record.binding?.credentials === undefined ? null : masked,
+    state: mask(record.state),
+    last_operation: lastView(record.last),
+  };
+}
+
+/** The open operations of an instance, as far as they are in sight. */
+export function operationViews(resource: Resource, pause: Pause | undefined, now: number): readonly OperationView[] {
+  const address = addressOf(resource.key);
+  if (address === undefined) return [];
+  const turn = inTurn(resource.open);
+  return resource.open.map((operation) => {
+    const state = openState(operation, resource.running, turn.has(operation.id), pause !== undefined, now);
+    return {
+      id: operation.id,
+      instance: address.instance,
+      platform: address.platform,
+      verb: operation.kind,
+      binding: bindingOf(operation.part),
+      state,
+      description: operation.description,
+      accepted_at: iso(operation.acceptedAt),
+      deadline_at: operation.deadlineAt === null ? null : iso(operation.deadlineAt),
+      next_attempt_at: state === "waiting" ? iso(operation.readyAt) : null,
+      attempts: operation.attempts,
+      failures: operation.failures,
+      last_error: operation.lastError,
+      steps: operation.steps.length,
+      request_id: operation.requestId,
+    };
+  });
+}
+
+export function serviceView({ id, name }: Named, pause: Pause | undefined): ServiceView {
+  return { id, name, paused: pause ? { reason: pause.reason, by: pause.by, at: iso(pause.at) } : null };
+}
+
+export function bindingOf(part: string | null): string | null {
+  return part === null ? null : part.slice(bindingPrefix.length);
+}
+
+/** Times go out as texts that people and machines read alike. Beyond what a date can be, the last one. */
+export function iso(ms: number): string {
+  return new Date(Math.min(ms, 8.64e15)).toISOString();
+}
+
+function openState(
+  operation: OpenOperation,
+  running: boolean,
+  isInTurn: boolean,
+  isPaused: boolean,
+  now: number,
+): OpenState {
+  if (operation.cancel !== null) return "cancelling";
+  if (operation.readyAt > now) return "waiting";
+  if (running && isInTurn) return "running";
+  return isPaused ? "paused" : "queued";
+}
+
+/** Those that may run as far as order goes: an exclusive one alone, or the shared ones before the first exclusive one. */
+function inTurn(open: readonly OpenOperation[]): ReadonlySet<string> {
+  const turn = new Set<string>();
+  for (const { id, mode, held } of open) {
+    if (held) continue;
+    if (mode === "exclusive" && turn.size > 0) break;
+    turn.add(id);
+    if (mode === "exclusive") break;
+  }
+  return turn;
+}
+
+function lastView(last: EndedOperation | InstanceData["last"]): LastView | null {
+  return last === null ? null : { id: last.id, verb: last.verb, state: last.state, description: last.description };
+}

@@ -1,0 +1,94 @@
+import { setTimeout as after } from "node:timers/promises";
+import { type Operation, RetryLater } from "@osbert/journal";
+import type { Work } from "../service/service.js";
+
+/** A call of an author's function that did not end well, and was passed over by force. */
+export interface PassedOver {
+  /** Such as "unbind my-app". */
+  readonly call: string;
+  readonly error: string;
+}
+
+/** What a forced deprovision leaves behind as its result. */
+export interface ForcedResult {
+  readonly forced: readonly PassedOver[];
+}
+
+/** How the functions of an author are called while an instance is deprovisioned. */
+export interface Calls {
+  /** The service is not offered here: goes on without its functions, or throws. */
+  withoutService(error: unknown): undefined;
+  /** `bend` makes of the author's work what this way of calling needs. */
+  call(name: string, run: (bend: (work: Work) => Work) => Promise<unknown>): Promise<void>;
+  result(): ForcedResult | null;
+}
+
+/** Marks the input of a deprovision that an operator forces. */
+export interface Force {
+  /** For all functions together. What has not ended then is passed over. */
+  readonly withinMs: number;
+}
+
+/** An error ends the attempt, as everywhere. */
+const plain: Calls = {
+  withoutService(error) {
+    throw error;
+  },
+  async call(_name, run) {
+    await run((work) => work);
+  },
+  result: () => null,
+};
+
+const mostPassedOver = 100;
+const longestError = 500;
+
+/**
+ * By force every function is called once, and whatever comes of it is noted and passed over: the instance goes in any case. A wait of
+ * the author's is waited for here, within the time for all of them; a process that dies in the meantime begins again with the first
+ * function that has not been called to its end.
+ */
+export function callsOf(operation: Pick<Operation, "input" | "signal">): Calls {
+  const force = (operation.input as { readonly force?: Force } | null)?.force;
+  if (force === undefined) return plain;
+  const passedOver: PassedOver[] = [];
+  const note = (call: string, error: unknown) => {
+    const message = error instanceof Error ? error.message : String(error);
+    if (passedOver.length < mostPassedOver) passedOver.push({ call, error: message.slice(0, longestError) });
+  };
+  const late = new AbortController();
+  const signal = AbortSignal.any([operation.signal, late.signal]);
+  const endsAt = performance.now() + force.withinMs;
+  const bend = (work: Work): Work => ({
+    ...work,
+    signal,
+    sleep: (_name, ms) => after(ms, undefined, { signal }),
+  });
+  return {
+    withoutService(error) {
+      if (!(error instanceof RetryLater)) throw error;
+      note("the functions of the service", "were not called: this broker does not have the service");
+      return undefined;
+    },
+    async call(name, run) {
+      const leftMs = endsAt - performance.now();
+      if (leftMs <= 0) return note(name, new Error("was not called: the time for all functions was over"));
+      const timer = new AbortController();
+      const called = run(bend);
+      // It may go on after it was passed over; what it throws then is nobody's business.
+      called.catch(() => undefined);
+      try {
+        const over = after(leftMs, "over" as const, { signal: timer.signal });
+        if ((await Promise.race([called.then(() => "done" as const), over])) === "over")
+          note(name, new Error(`had not ended after ${Math.round(force.withinMs / 1_000)} seconds`));
+      } catch (error) {
+        // Cancelled, or the lease is lost: the journal ends this attempt, whatever is returned.
+        note(name, error);
+      } finally {
+        timer.abort();
+        if (performance.now() >= endsAt) late.abort(new Error("the time for a forced deletion is over"));
+      }
+    },
+    result: () => ({ forced: passedOver }),
+  };
+}

@@ -1,0 +1,231 @@
+import type { Command } from "commander";
+import { parseDuration } from "../client/duration.js";
+import { exitStatuses } from "../client/exit-status.js";
+import { resourceId } from "../client/resource-id.js";
+import { shellQuote } from "../client/shell-quote.js";
+import type { Surroundings } from "../client/surroundings.js";
+import { withExamples } from "../examples-of.js";
+import { type ReasonChoice, withAdminOptions, withPlatformOption, withReason } from "./admin-command-options.js";
+import type { AdminOptions, AdminSession } from "./admin-session.js";
+import { textAt } from "./answer-fields.js";
+import { confirm } from "./confirm.js";
+import { say, segment } from "./print.js";
+import { reportForceDelete } from "./report-force-delete.js";
+import { runAdminCommand } from "./run-admin-command.js";
+
+type ActOptions = AdminOptions & ReasonChoice;
+
+interface DestructiveOptions extends ActOptions {
+  readonly yes?: boolean;
+}
+
+interface ForceDeleteOptions extends DestructiveOptions {
+  /** Seconds. */
+  readonly within?: number;
+  readonly wait: boolean;
+}
+
+const done = exitStatuses.succeeded.status;
+const theInstance = "the instance's id, as the platform gave it";
+const yesOption = ["--yes", "do not ask; needed where nobody can be asked"] as const;
+
+/** The admin commands that change something. Each leaves an entry with the operator's name and reason. */
+export function registerActing(admin: Command, surroundings: Surroundings): void {
+  registerRetry(admin, surroundings);
+  registerCancel(admin, surroundings);
+  registerPurge(admin, surroundings);
+  registerForceDelete(admin, surroundings);
+  registerPause(admin, surroundings);
+  registerResume(admin, surroundings);
+  registerRestore(admin, surroundings);
+}
+
+function registerRetry(admin: Command, surroundings: Surroundings): void {
+  const command = admin
+    .command("retry")
+    .summary("run a waiting operation now, or a failed one again")
+    .description(
+      "Runs an operation now that waits for its next attempt, or begins one anew, with what it was asked, that failed or was cancelled.",
+    )
+    .argument("<instance>", theInstance)
+    .argument("<operation>", "the operation's id")
+    .action((instance: string, operation: string, options: ActOptions) =>
+      runAdminCommand(options, surroundings, `retry operation ${operation}`, async (session) => {
+        const path = `${instancePath(instance)}/operations/${segment(operation)}/retry`;
+        const answer = await session.ask("POST", path, { body: { reason: options.reason } });
+        const goesOn = textAt(answer, "operation");
+        say(session, answer, `operation ${goesOn} ${goesOn === operation ? "goes on" : "has begun"}`);
+        hint(session, `osbert admin operation ${shellQuote(instance)} ${shellQuote(goesOn)}`);
+        return done;
+      }),
+    );
+  withReason(withAdminOptions(withPlatformOption(command)));
+  withExamples(command, [
+    {
+      does: "the backend is up again",
+      command: "osbert admin retry my-db 12-0f3c2a --reason 'the backend is up again'",
+    },
+  ]);
+}
+
+function registerCancel(admin: Command, surroundings: Surroundings): void {
+  const command = admin
+    .command("cancel")
+    .summary("end an open operation")
+    .description(
+      "Ends an open operation, wherever it runs. It counts as failed for the platform, which is told the reason.",
+    )
+    .argument("<instance>", theInstance)
+    .argument("<operation>", "the operation's id")
+    .action((instance: string, operation: string, options: ActOptions) =>
+      runAdminCommand(options, surroundings, `cancel operation ${operation}`, async (session) => {
+        const path = `${instancePath(instance)}/operations/${segment(operation)}/cancel`;
+        const answer = await session.ask("POST", path, { body: { reason: options.reason } });
+        say(session, answer, `operation ${operation} was told to stop`);
+        hint(session, `osbert admin operation ${shellQuote(instance)} ${shellQuote(operation)}`);
+        return done;
+      }),
+    );
+  withReason(withAdminOptions(withPlatformOption(command)));
+  withExamples(command, [
+    { does: "it hangs", command: "osbert admin cancel my-db 12-0f3c2a --reason 'hangs since the move'" },
+  ]);
+}
+
+function registerPurge(admin: Command, surroundings: Surroundings): void {
+  const command = admin
+    .command("purge")
+    .summary("forget an instance or a binding without calling the service")
+    .description(
+      "Makes the broker forget an instance with its bindings, or one binding, without calling the service's functions: for what is known to be gone.",
+    )
+    .argument("<instance>", theInstance)
+    .argument("[binding]", "only this binding")
+    .option(...yesOption)
+    .action((instance: string, binding: string | undefined, options: DestructiveOptions) =>
+      runAdminCommand(options, surroundings, `purge ${binding ?? instance}`, async (session) => {
+        const name = binding ?? instance;
+        const about = binding === undefined ? "instance" : "binding";
+        const what = `makes the broker forget ${about} ${name}; nothing is removed in its backend`;
+        const path = `${instancePath(instance)}${binding === undefined ? "" : `/bindings/${segment(resourceId(binding, "binding"))}`}`;
+        await confirm(surroundings, { what, name, yes: options.yes ?? false });
+        const answer = await session.ask("POST", `${path}/purge`, { body: { reason: options.reason } });
+        say(session, answer, `${about} ${name} is forgotten`);
+        return done;
+      }),
+    );
+  withReason(withAdminOptions(withPlatformOption(command)));
+  withExamples(command, [
+    { does: "it was removed by hand", command: "osbert admin purge my-db --yes --reason 'removed by hand'" },
+    { does: "one binding of it", command: "osbert admin purge my-db my-app --yes --reason 'the user was dropped'" },
+  ]);
+}
+
+function registerForceDelete(admin: Command, surroundings: Surroundings): void {
+  const command = admin
+    .command("force-delete")
+    .summary("delete an instance whatever its service says")
+    .description(
+      "Cancels what is open, calls the service's unbind and deprovision once each, and forgets the instance whatever comes of them. Says which of them did not end well.",
+    )
+    .argument("<instance>", theInstance)
+    .option("--within <time>", "how long all functions together may take (default 5m, at most 1h)", parseDuration)
+    .option("--no-wait", "end as soon as the broker has taken the order")
+    .option(...yesOption)
+    .action((instance: string, options: ForceDeleteOptions) =>
+      runAdminCommand(options, surroundings, `delete ${instance} by force`, async (session) => {
+        const path = instancePath(instance);
+        const what = `deletes instance ${instance} with its bindings, whatever its service says`;
+        await confirm(surroundings, { what, name: instance, yes: options.yes ?? false });
+        const within = options.within === undefined ? {} : { within_seconds: options.within };
+        const answer = await session.ask("POST", `${path}/force-delete`, {
+          body: { reason: options.reason, ...within },
+        });
+        if (options.wait) return reportForceDelete(session, instance, path, textAt(answer, "operation"));
+        say(session, answer, `operation ${textAt(answer, "operation")} has begun`);
+        return done;
+      }),
+    );
+  withReason(withAdminOptions(withPlatformOption(command)));
+  withExamples(command, [
+    { does: "its host is gone", command: "osbert admin force-delete my-db --yes --reason 'the host is gone'" },
+  ]);
+}
+
+function registerPause(admin: Command, surroundings: Surroundings): void {
+  const command = admin
+    .command("pause")
+    .summary("let the operations of a service wait")
+    .description(
+      "From now on nothing of this service begins, in any process of the broker: orders are taken and wait. What runs goes on.",
+    )
+    .argument("<service>", "the service, by name or id")
+    .action((service: string, options: ActOptions) =>
+      runAdminCommand(options, surroundings, `pause ${service}`, async (session) => {
+        const answer = await session.ask("POST", `/services/${segment(service)}/pause`, {
+          body: { reason: options.reason },
+        });
+        say(session, answer, `${service} is paused`);
+        return done;
+      }),
+    );
+  withReason(withAdminOptions(command));
+  withExamples(command, [
+    {
+      does: "before its backend is moved",
+      command: "osbert admin pause database --reason 'the cluster is being moved'",
+    },
+  ]);
+}
+
+function registerResume(admin: Command, surroundings: Surroundings): void {
+  const command = admin
+    .command("resume")
+    .summary("let the operations of a service go on")
+    .description("Ends the pause of a service: what waited goes on.")
+    .argument("<service>", "the service, by name or id")
+    .action((service: string, options: ActOptions) =>
+      runAdminCommand(options, surroundings, `resume ${service}`, async (session) => {
+        const answer = await session.ask("POST", `/services/${segment(service)}/resume`, {
+          body: { reason: options.reason },
+        });
+        say(session, answer, `${service} goes on`);
+        return done;
+      }),
+    );
+  withReason(withAdminOptions(command));
+  withExamples(command, [{ does: "afterwards", command: "osbert admin resume database --reason 'the move is over'" }]);
+}
+
+function registerRestore(admin: Command, surroundings: Surroundings): void {
+  const command = admin
+    .command("restore")
+    .summary("put an instance that was set aside back to work")
+    .description("Puts an instance back to work that was set aside, once what is stored of it can be read again.")
+    .argument("<instance>", theInstance)
+    .action((instance: string, options: ActOptions) =>
+      runAdminCommand(options, surroundings, `restore ${instance}`, async (session) => {
+        const answer = await session.ask("POST", `${instancePath(instance)}/restore`, {
+          body: { reason: options.reason },
+        });
+        say(session, answer, `instance ${instance} is back`);
+        return done;
+      }),
+    );
+  withReason(withAdminOptions(withPlatformOption(command)));
+  withExamples(command, [
+    {
+      does: "after a backup was played back",
+      command: "osbert admin restore my-db --reason 'row mended from the backup'",
+    },
+  ]);
+}
+
+function instancePath(instance: string): string {
+  return `/instances/${segment(resourceId(instance, "instance"))}`;
+}
+
+/** What to look at next, for people. */
+function hint({ json, surroundings, connection }: AdminSession, command: string): void {
+  if (!json) surroundings.stderr.write(`see: ${[command, ...connection.map(shellQuote)].join(" ")}\n`);
+}

@@ -1,0 +1,141 @@
+import { isJsonObject, type JsonObject } from "@osbert/protocol";
+import { BrokerAnswerError } from "@osbert/protocol/client";
+import { brokerUrl, defaultUrl, isOpenToReaders } from "../client/broker-url.js";
+import { CommandError } from "../client/exit-status.js";
+import { readBounded } from "../client/read-bounded.js";
+import type { Surroundings } from "../client/surroundings.js";
+import { trustingFetch } from "../client/trusting-fetch.js";
+
+/** The options that every admin command has. */
+export interface AdminOptions {
+  readonly url?: string;
+  readonly platform?: string;
+  readonly credentialsFile?: string;
+  readonly ca?: string;
+  /** Seconds. */
+  readonly requestTimeout?: number;
+  readonly json?: boolean;
+}
+
+/** A command's connection to the admin API of a broker. */
+export interface AdminSession {
+  readonly url: string;
+  readonly json: boolean;
+  readonly surroundings: Surroundings;
+  /** The options that lead to the same broker again. */
+  readonly connection: readonly string[];
+  /** `path` is behind /admin/v1; what is in it is encoded already. */
+  ask(method: "GET" | "POST", path: string, options?: AskOptions): Promise<JsonObject>;
+}
+
+export interface AskOptions {
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly body?: JsonObject;
+}
+
+const defaultTimeoutSeconds = 60;
+/** A page has at most 500 items, each of bounded size. */
+const largestAnswer = 16 * 1024 * 1024;
+
+/** Reads what the options name and asks the broker nothing yet. */
+export async function openAdminSession(options: AdminOptions, surroundings: Surroundings): Promise<AdminSession> {
+  const { env, stderr } = surroundings;
+  const read = (file: string) => readBounded(file, surroundings);
+  const url = brokerUrl(options.url ?? (env.OSBERT_ADMIN_URL || defaultUrl), undefined);
+  const authorization = await authorizationOf(env.OSBERT_ADMIN_CREDENTIALS, options.credentialsFile, read);
+  if (isOpenToReaders(url)) stderr.write("warning: the credentials go over the network unencrypted; use https\n");
+  if (options.ca !== undefined && !url.startsWith("https:"))
+    throw new CommandError("usage", "--ca is for a URL that begins with https://");
+  const call = options.ca === undefined ? fetch : trustingFetch(await read(options.ca));
+  const timeoutMs = (options.requestTimeout ?? defaultTimeoutSeconds) * 1_000;
+  return {
+    url,
+    json: options.json ?? false,
+    surroundings,
+    connection: connectionOf(options),
+    async ask(method, path, { query = {}, body } = {}) {
+      const given = Object.entries({ platform: options.platform, ...query }).filter(
+        (pair): pair is [string, string] => pair[1] !== undefined,
+      );
+      const search = new URLSearchParams(given).toString();
+      const signal = AbortSignal.timeout(timeoutMs);
+      const request: RequestInit = {
+        method,
+        headers: {
+          accept: "application/json",
+          authorization,
+          ...(body !== undefined && { "content-type": "application/json" }),
+        },
+        // A redirect would take the credentials along to who knows where.
+        redirect: "manual",
+        signal,
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      };
+      try {
+        return await read200(await call(`${url}/admin/v1${path}${search === "" ? "" : `?${search}`}`, request));
+      } catch (cause) {
+        if (cause instanceof BrokerAnswerError || cause instanceof CommandError) throw cause;
+        const kind = signal.aborted ? "timed out" : "no connection";
+        throw new BrokerAnswerError(`the broker did not answer: ${kind}`, { kind, cause });
+      }
+    },
+  };
+}
+
+/** The object in a 200; every other answer is an error. */
+async function read200(response: Response): Promise<JsonObject> {
+  const { status } = response;
+  const body = await readObject(response);
+  if (status === 200 && body !== undefined) return body;
+  if (status === 401)
+    throw new CommandError(
+      "failed",
+      "the broker refused the admin credentials: set OSBERT_ADMIN_CREDENTIALS=name:password, or use --credentials-file.\n" +
+        "They are those of the broker's admin API, not those of a platform.",
+    );
+  if (status === 404 && body?.error === undefined)
+    throw new CommandError("unreachable", "what answers there has no admin API; is the URL that of an Osbert broker?");
+  const answer = { status, body, retryAfterMs: undefined, etag: undefined };
+  throw new BrokerAnswerError(`the broker answered ${status}`, { kind: "answer", answer });
+}
+
+async function readObject(response: Response): Promise<JsonObject | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > largestAnswer)
+      throw new BrokerAnswerError(`the broker's answer is larger than ${largestAnswer} bytes`, { kind: "too large" });
+    chunks.push(chunk);
+  }
+  try {
+    const value: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** From the file if one is named, else from the environment: never from the command line, which every user of the machine can read. */
+async function authorizationOf(
+  variable: string | undefined,
+  file: string | undefined,
+  read: (file: string) => Promise<string>,
+): Promise<string> {
+  const [text = ""] = file === undefined ? [variable ?? ""] : (await read(file)).split(/\r?\n/, 1);
+  const where = file ?? "OSBERT_ADMIN_CREDENTIALS";
+  if (text === "" && file === undefined)
+    throw new CommandError("usage", "set OSBERT_ADMIN_CREDENTIALS=name:password, or use --credentials-file");
+  if (text.indexOf(":") < 1) throw new CommandError("usage", `${where} must look like name:password`);
+  return `Basic ${Buffer.from(text).toString("base64")}`;
+}
+
+function connectionOf(options: AdminOptions): string[] {
+  const given = {
+    "--url": options.url,
+    "--platform": options.platform,
+    "--credentials-file": options.credentialsFile,
+    "--ca": options.ca,
+  };
+  return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name, value]));
+}

@@ -1,0 +1,15 @@
+import type { Command } from "commander";
+import { processSurroundings, type Surroundings } from "../client/surroundings.js";
+import { registerActing } from "./acting.js";
+import { registerLooking } from "./looking.js";
+
+/** `osbert admin …`: look into a running broker and mend it, through its admin API. */
+export function registerAdminCommands(program: Command, surroundings: Surroundings = processSurroundings()): void {
+  const admin = program
+    .command("admin")
+    .summary("look into a broker and mend it")
+    .description("Commands for those who operate a broker. They need a credential of the broker's admin API.")
+    .helpGroup("Commands for operators:");
+  registerLooking(admin, surroundings);
+  registerActing(admin, surroundings);
+}

@@ -1,0 +1,59 @@
+import type { JsonObject } from "@osbert/protocol";
+import { type ExitStatus, exitStatuses } from "../client/exit-status.js";
+import { plainJson, plainText } from "../client/plain-text.js";
+import { startProgress } from "../client/progress.js";
+import type { AdminSession } from "./admin-session.js";
+import { objectAt, textAt } from "./answer-fields.js";
+import { passedOverText } from "./looking.js";
+import { segment } from "./print.js";
+
+const pauseMs = 500;
+const ends: ReadonlySet<string> = new Set(["succeeded", "failed", "cancelled"]);
+
+/** Waits for a forced deletion to end, and says what it passed over. Ctrl-C ends the waiting; the deletion goes on. */
+export async function reportForceDelete(
+  session: AdminSession,
+  instance: string,
+  path: string,
+  operation: string,
+): Promise<ExitStatus> {
+  const { surroundings, json } = session;
+  const { stdout, stderr } = surroundings;
+  const progress = startProgress(`deleting ${plainText(instance)}`, surroundings);
+  let interrupted = false;
+  let wake = (): void => undefined;
+  const endListening = surroundings.onInterrupt(() => {
+    interrupted = true;
+    wake();
+  });
+  let seen: JsonObject = {};
+  try {
+    for (;;) {
+      seen = await session.ask("GET", `${path}/operations/${segment(operation)}`);
+      if (ends.has(textAt(seen, "state")) || interrupted) break;
+      progress.tell(textAt(objectAt(seen, "open"), "description") || textAt(seen, "state"));
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, pauseMs);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  } finally {
+    endListening();
+    progress.stop();
+  }
+  const state = textAt(seen, "state");
+  if (json) stdout.write(`${plainJson(seen)}\n`);
+  if (!ends.has(state)) {
+    stderr.write(`operation ${plainText(operation)} goes on\n`);
+    return exitStatuses.inProgress.status;
+  }
+  if (state !== "succeeded") {
+    stderr.write(`error: ${plainText(instance)} is not deleted: ${plainText(textAt(seen, "message") || state)}\n`);
+    return exitStatuses.failed.status;
+  }
+  if (!json) stdout.write(`instance ${plainText(instance)} is deleted\n${passedOverText(seen)}`);
+  return exitStatuses.succeeded.status;
+}

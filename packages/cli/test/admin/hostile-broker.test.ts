@@ -1,0 +1,84 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { adminCommand } from "./admin-run.js";
+
+/** Something that answers every request with this. */
+async function answers(status: number, body: string, headers: Readonly<Record<string, string>> = {}) {
+  const server = createServer((_request, response) => {
+    response.writeHead(status, { "content-type": "application/json", ...headers }).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  return { OSBERT_ADMIN_URL: `http://127.0.0.1:${port}`, OSBERT_ADMIN_CREDENTIALS: "ops:secret-password" };
+}
+
+const evil = "\u001b]0;owned\u0007\u001b[31mred\u001b[0m\u202eback\nline";
+
+test("no text of a broker reaches the terminal as an order to it", async () => {
+  const item = {
+    id: evil,
+    platform: evil,
+    service: { name: evil },
+    phase: evil,
+    last_operation: { verb: evil, state: evil },
+  };
+  const env = await answers(
+    200,
+    JSON.stringify({ items: [item], next: evil, ...item, operations: [item], operation: evil }),
+  );
+  const reason = ["--reason", "x"];
+  for (const args of [
+    ["instances", "--limit", "1"],
+    ["instance", "a"],
+    ["operations", "--limit", "1"],
+    ["operation", "a", "b"],
+    ["journal", "a", "--limit", "1"],
+    ["instances", "--limit", "1", "--json"],
+    ["retry", "a", "b", ...reason],
+    ["force-delete", "a", "--yes", "--no-wait", ...reason],
+  ]) {
+    const { stdout, stderr } = await adminCommand(args, env);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
+    expect(stdout + stderr, args.join(" ")).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
+  }
+});
+
+test.each([
+  ["HTML", 200, "<html>", 4],
+  ["a list", 200, "[]", 4],
+  ["nothing", 200, "", 4],
+  ["a redirect", 302, "", 4],
+  ["an error page", 502, "<html>Bad Gateway</html>", 4],
+  ["a refusal", 409, JSON.stringify({ error: "Conflict", description: "not now" }), 1],
+  ["another server's 404", 404, "<html>", 4],
+])("%s instead of an answer is a failure with a status of its own", async (_, status, body, expected) => {
+  const env = await answers(status, body, { location: "http://127.0.0.1:1/" });
+  const ran = await adminCommand(["instance", "a"], env);
+  expect(ran).toMatchObject({ status: expected, stdout: "" });
+  expect(ran.stderr).toMatch(/^error: /);
+  expect(ran.stderr).not.toContain("secret-password");
+});
+
+test("the credentials do not follow a redirect", async () => {
+  const asked: (string | undefined)[] = [];
+  const elsewhere = createServer((request, response) => {
+    asked.push(request.headers.authorization);
+    response.end("{}");
+  });
+  await new Promise<void>((resolve) => elsewhere.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void elsewhere.close());
+  const { port } = elsewhere.address() as AddressInfo;
+  const env = await answers(307, "", { location: `http://127.0.0.1:${port}/` });
+  expect((await adminCommand(["instance", "a"], env)).status).toBe(4);
+  expect(asked).toEqual([]);
+});
+
+test("fields of other types, and fields that are not there, are shown as nothing", async () => {
+  for (const body of [{}, { items: {} }, { items: [null, 7, { id: {}, service: [] }], next: 5 }]) {
+    const env = await answers(200, JSON.stringify(body));
+    for (const args of [["instances", "--limit", "1"], ["instance", "a"], ["operation", "a", "b"], ["services"]])
+      expect((await adminCommand(args, env)).status, `${args} ${JSON.stringify(body)}`).toBe(0);
+  }
+});
