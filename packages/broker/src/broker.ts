@@ -7,6 +7,7 @@ import {
   systemClock,
 } from "@osbert/journal";
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
+import { KeyRotation } from "./admin/key-rotation.js";
 import { Operator } from "./admin/operator.js";
 import { Pauses } from "./admin/pauses.js";
 import { bindingPrefix } from "./bindings/binding-record.js";
@@ -96,7 +97,13 @@ const bindingPage = 500;
 export function createBroker(options: BrokerOptions): Broker {
   let catalog = buildCatalog(options.services);
   let running:
-    | { readonly journal: Journal; readonly verbs: Verbs; readonly operator: Operator; readonly pauses: Pauses }
+    | {
+        readonly journal: Journal;
+        readonly verbs: Verbs;
+        readonly operator: Operator;
+        readonly pauses: Pauses;
+        readonly rotation: KeyRotation;
+      }
     | undefined;
   let starting: Promise<void> | undefined;
   const minimumApiVersion = parseApiVersion(options.minimumApiVersion ?? "2.13");
@@ -123,7 +130,8 @@ export function createBroker(options: BrokerOptions): Broker {
     const clock = options.journal?.clock ?? systemClock;
     const pauses = new Pauses({ journal, clock, pollMs: options.store.pace.pollMs === null ? null : pausePollMs });
     const cascade = options.cascade ?? false;
-    const operator = new Operator({ journal, catalog: () => catalog, pauses, cascade });
+    const rotation = new KeyRotation(options.store);
+    const operator = new Operator({ journal, catalog: () => catalog, pauses, cascade, rotation });
     const verbs = new Verbs({
       journal,
       catalog: () => catalog,
@@ -137,7 +145,7 @@ export function createBroker(options: BrokerOptions): Broker {
     try {
       // Before the first operation can begin.
       await pauses.begin();
-      running = { journal, verbs, operator, pauses };
+      running = { journal, verbs, operator, pauses, rotation };
       await journal.start();
     } catch (error) {
       // Nobody stops what did not start: the store is left to whoever tries next.
@@ -159,6 +167,7 @@ export function createBroker(options: BrokerOptions): Broker {
       stopping = true;
       await starting?.catch(() => undefined);
       running?.pauses.end();
+      running?.rotation.end();
       await running?.journal.stop(how);
       starting = undefined;
     },

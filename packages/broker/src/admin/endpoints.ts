@@ -111,6 +111,7 @@ const looks: Readonly<Record<LookName, (asked: Looking) => Promise<object>>> = {
   operations: ({ operator, query }) => operator.operations({ ...pageOf(query), ...operationFilterOf(query) }),
   services: async ({ operator }) => ({ items: operator.services(), next: null }),
   setAside: ({ operator, query }) => operator.setAside(pageOf(query)),
+  keyRotation: async ({ operator }) => operator.keyRotation,
 };
 
 const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
@@ -135,6 +136,7 @@ const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
     await operator.restore(address, act);
     return {};
   },
+  rotateKeys: ({ operator, act }) => operator.rotateKeys(act),
   pause: ({ operator, values, act }) => operator.pause(values.service ?? "", act),
   resume: ({ operator, values, act }) => operator.resume(values.service ?? "", act),
 };

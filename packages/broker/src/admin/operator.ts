@@ -6,7 +6,8 @@ import type { BrokerCatalog } from "../catalog/catalog.js";
 import { instanceData, instanceKey, instancePart } from "../instances/instance-record.js";
 import type { Verb } from "../service/verbs.js";
 import { type Act, attributionOf, entryOf } from "./act.js";
-import type { Pauses } from "./pauses.js";
+import type { KeyRotation, RotationView } from "./key-rotation.js";
+import { type Pauses, pausedKey } from "./pauses.js";
 import { Reading } from "./reading.js";
 import { decideCancel, decideForceDelete, decidePurge, decidePurgeBinding, decidePurgeBindings } from "./removal.js";
 import { decideRetry } from "./retry.js";
@@ -18,6 +19,7 @@ export interface OperatorPorts {
   readonly pauses: Pauses;
   /** As the broker treats bindings that are left when an instance is deprovisioned. */
   readonly cascade: boolean;
+  readonly rotation: KeyRotation;
 }
 
 /** Bindings that one commit of a purge forgets. */
@@ -121,6 +123,21 @@ export class Operator extends Reading {
     const named = this.#offered(service, true);
     await this.#ports.pauses.resume(named.id, act);
     return serviceView(named, undefined);
+  }
+
+  /** How far the rotation of keys is that this process does. */
+  get keyRotation(): RotationView {
+    return this.#ports.rotation.view;
+  }
+
+  /** Encrypts everything in the store under the active key, while the broker works. Goes on by itself; `keyRotation` tells how far. */
+  async rotateKeys(act: Act): Promise<RotationView> {
+    const { journal, rotation } = this.#ports;
+    rotation.check();
+    // It is about no instance: it stands beside the pauses.
+    const decide: Decide<null> = () => ({ result: null, change: { entries: [entryOf(act, "rotate keys")] } });
+    await journal.transact(pausedKey, decide, { by: attributionOf(act) });
+    return rotation.begin();
   }
 
   /** Instances that were set aside because they cannot be read; the log has told why. */

@@ -1,3 +1,4 @@
+import type { JsonObject } from "@osbert/protocol";
 import type { Command } from "commander";
 import { parseDuration } from "../client/duration.js";
 import { exitStatuses } from "../client/exit-status.js";
@@ -5,6 +6,7 @@ import { resourceId } from "../client/resource-id.js";
 import { shellQuote } from "../client/shell-quote.js";
 import type { Surroundings } from "../client/surroundings.js";
 import { withExamples } from "../examples-of.js";
+import { type Counts, type Ended, finished, progressLine } from "../keys/rotation-words.js";
 import { type ReasonChoice, withAdminOptions, withPlatformOption, withReason } from "./admin-command-options.js";
 import type { AdminOptions, AdminSession } from "./admin-session.js";
 import { textAt } from "./answer-fields.js";
@@ -38,6 +40,7 @@ export function registerActing(admin: Command, surroundings: Surroundings): void
   registerPause(admin, surroundings);
   registerResume(admin, surroundings);
   registerRestore(admin, surroundings);
+  registerRotateKeys(admin, surroundings);
 }
 
 function registerRetry(admin: Command, surroundings: Surroundings): void {
@@ -195,6 +198,50 @@ function registerResume(admin: Command, surroundings: Surroundings): void {
     );
   withReason(withAdminOptions(command));
   withExamples(command, [{ does: "afterwards", command: "osbert admin resume database --reason 'the move is over'" }]);
+}
+
+function registerRotateKeys(admin: Command, surroundings: Surroundings): void {
+  const command = admin
+    .command("rotate-keys")
+    .summary("encrypt the store anew, from within the broker")
+    .description(
+      "Lets the running broker encrypt everything in its store under the first of its keys, and waits until it has. For a SQLite store, which no other process can open meanwhile; `osbert keys rotate` does it for other stores.",
+    )
+    .action((options: ActOptions) =>
+      runAdminCommand(options, surroundings, "rotate the keys", async (session) => {
+        let view = await session.ask("POST", "/keys/rotation", { body: { reason: options.reason } });
+        for (let told = ""; textAt(view, "state") === "running"; ) {
+          const line = progressLine(countsOf(view));
+          if (line !== told && !options.json) surroundings.stderr.write(`${line}\n`);
+          told = line;
+          await new Promise((resolve) => setTimeout(resolve, rotationPollMs));
+          view = await session.ask("GET", "/keys/rotation");
+        }
+        const isDone = textAt(view, "state") === "succeeded";
+        say(session, view, isDone ? finished(endedOf(view), "the store") : textAt(view, "description"));
+        return isDone && view.left === 0 ? done : exitStatuses.failed.status;
+      }),
+    );
+  withReason(withAdminOptions(command));
+  withExamples(command, [
+    { does: "after a new key was put first", command: "osbert admin rotate-keys --reason 'the yearly change of keys'" },
+  ]);
+}
+
+const rotationPollMs = 500;
+
+function numberAt(view: JsonObject, name: string): number {
+  const value = view[name];
+  return typeof value === "number" ? value : 0;
+}
+
+function countsOf(view: JsonObject): Counts {
+  return { walk: numberAt(view, "walk"), resources: numberAt(view, "resources"), texts: numberAt(view, "texts") };
+}
+
+function endedOf(view: JsonObject): Ended {
+  const unused = Array.isArray(view.unused) ? view.unused.map(String) : [];
+  return { ...countsOf(view), left: numberAt(view, "left"), leftPlain: numberAt(view, "left_plain"), unused };
 }
 
 function registerRestore(admin: Command, surroundings: Surroundings): void {

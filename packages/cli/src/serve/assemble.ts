@@ -9,6 +9,7 @@ import {
   type Service,
 } from "@osbert/broker";
 import type { Served, ServeOptions } from "@osbert/broker/http";
+import { logTo, metrics } from "@osbert/broker/observe";
 import type { Store } from "@osbert/journal";
 import type { Logger } from "pino";
 import { SettingsError } from "../settings/fault.js";
@@ -19,13 +20,16 @@ import { catalogFaults } from "./catalog-faults.js";
 import { type MadeCredential, madeCredential } from "./made-credential.js";
 import { overlay } from "./overlay.js";
 import { checkTls, secureContextOf } from "./tls.js";
-import { credentialsOf, exchangeableAuthentication } from "./who-may-ask.js";
+import { sendTraces } from "./tracing.js";
+import { credentialsOf, exchangeableAuthentication, operatorCredentialsOf } from "./who-may-ask.js";
 
 export interface Assembled {
   readonly broker: Broker;
   readonly serveOptions: ServeOptions;
   /** Made because the settings name none. */
   readonly made: MadeCredential | null;
+  /** After the broker has stopped. */
+  readonly endTraces: () => Promise<void>;
   /** Applies what can be changed while it runs. Throws, and has changed nothing, if it is refused. */
   readonly apply: (loaded: Loaded, served: Served) => Promise<void>;
 }
@@ -45,8 +49,15 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
   const { settings } = loaded;
   checkTls(loaded);
   const credentials = credentialsOf(loaded);
+  const operators = operatorCredentialsOf(loaded);
+  const figures = settings.metrics.enabled ? metrics() : undefined;
+  const sent = settings.tracing.endpoint === undefined ? undefined : sendTraces(settings.tracing.endpoint);
+  const seeing = {
+    observe: [logTo(log), ...(figures === undefined ? [] : [figures.observe])],
+    ...(sent !== undefined && { tracing: sent.tracing }),
+  };
   const broker = await offering(loaded, services, (offered) =>
-    createBroker({ ...brokerOptions(settings), services: offered, store }),
+    createBroker({ ...brokerOptions(settings), ...seeing, services: offered, store }),
   );
   const isOpen = settings.authentication === "none";
   const made = isOpen || credentials.length > 0 ? null : await madeCredential(settings.data);
@@ -54,7 +65,14 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
   return {
     broker,
     made,
-    serveOptions: { ...serveOptions(settings), credentials: isOpen ? "none" : who.authenticate, ...reporting(log) },
+    serveOptions: {
+      ...serveOptions(settings),
+      credentials: isOpen ? "none" : who.authenticate,
+      ...(operators.admin.length > 0 && { admin: { credentials: operators.admin } }),
+      ...(figures !== undefined && { metrics: figures }),
+      watchers: [...operators.metrics, ...operators.admin],
+    },
+    endTraces: sent?.end ?? (async () => undefined),
     async apply(next, served) {
       // All that can be refused comes first, the catalog last of it; what follows cannot fail.
       checkTls(next);
@@ -137,17 +155,6 @@ function serveOptions({ listen, tls, platforms }: Settings): ServeOptions {
         },
       }),
     ...(platforms !== undefined && { platforms }),
-  };
-}
-
-function reporting(log: Logger): Pick<ServeOptions, "onError"> {
-  return {
-    // The message alone: the rest of an error may hold what the request held.
-    onError: (error, { method, path, requestId }) =>
-      log.error(
-        { method, path, requestId, error: error instanceof Error ? error.message : String(error) },
-        "request failed",
-      ),
   };
 }
 

@@ -23,7 +23,7 @@ export async function run(file: string | undefined): Promise<void> {
   await makeData(settings.data);
   const services = await loadModule(settings.module, { data: settings.data });
   const { store, address, release } = await chooseStore(settings, { migrate: settings.database.migrate });
-  const { broker, served, made, apply } = await startBroker(started, { services, store, log }).catch(
+  const { broker, served, made, apply, endTraces } = await startBroker(started, { services, store, log }).catch(
     async (error: unknown) => {
       await release();
       throw portTrouble(error, settings) ?? storeTrouble(error, address);
@@ -60,12 +60,13 @@ export async function run(file: string | undefined): Promise<void> {
   watching.close();
   // First the server, so that nothing new comes; then the operations; the pool when nobody uses it any more.
   await served.close({ drainMs: settings.limits.drain });
+  await endTraces();
   await release();
 }
 
 async function startBroker(started: Loaded, parts: Parts) {
-  const { broker, serveOptions, made, apply } = await assemble(started, parts);
-  return { broker, made, apply, served: await serve(broker, serveOptions) };
+  const { serveOptions, ...assembled } = await assemble(started, parts);
+  return { ...assembled, served: await serve(assembled.broker, serveOptions) };
 }
 
 /** Whoever reads what is printed may go away: that is no reason to stop. */

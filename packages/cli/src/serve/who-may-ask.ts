@@ -2,11 +2,27 @@ import { type Authenticate, authentication, type Credential } from "@osbert/brok
 import type { Logger } from "pino";
 import { type Fault, SettingsError } from "../settings/fault.js";
 import type { Loaded } from "../settings/load.js";
+import type { Secret } from "../settings/secret.js";
 import type { Settings } from "../settings/table.js";
 
 /** Who may ask, as the settings say. Throws a SettingsError with the place of every credential that is none. */
 export function credentialsOf({ settings, places }: Loaded): readonly Credential[] {
-  const found = [...basicOf(settings), ...tokensOf(settings), ...certificatesOf(settings)];
+  const { credentials = [] } = settings;
+  return checked([...basicOf("credentials", credentials), ...tokensOf(settings), ...certificatesOf(settings)], places);
+}
+
+/** Who may operate the broker, and who may read its figures alone. */
+export function operatorCredentialsOf({ settings: { admin, metrics }, places }: Loaded): {
+  readonly admin: readonly Credential[];
+  readonly metrics: readonly Credential[];
+} {
+  return {
+    admin: checked(basicOf("admin.credentials", admin.credentials ?? []), places),
+    metrics: checked(basicOf("metrics.credentials", metrics.credentials ?? []), places),
+  };
+}
+
+function checked(found: readonly Found[], places: Loaded["places"]): readonly Credential[] {
   const faults = found.flatMap(({ key, credential }): Fault[] => {
     try {
       authentication([credential]);
@@ -61,9 +77,16 @@ interface Found {
   readonly credential: Credential;
 }
 
-function basicOf({ credentials = [] }: Settings): readonly Found[] {
+interface Basic {
+  readonly username: string;
+  readonly password?: Secret | undefined;
+  readonly passwordHash?: Secret | undefined;
+  readonly platform?: string | undefined;
+}
+
+function basicOf(setting: string, credentials: readonly Basic[]): readonly Found[] {
   return credentials.map(({ username, password, passwordHash, platform }, index) => ({
-    key: `credentials[${index}]`,
+    key: `${setting}[${index}]`,
     credential: {
       username,
       ...(passwordHash === undefined

@@ -50,6 +50,17 @@ export function checkTogether(settings: Settings, places: ReadonlyMap<string, Pl
       );
   });
 
+  settings.admin.credentials?.forEach((own, index) => {
+    const isTheirs = (other: Passworded & { readonly username: string }) =>
+      other.username === own.username &&
+      own.password !== undefined &&
+      other.password?.reveal() === own.password.reveal();
+    if (settings.credentials?.some(isTheirs))
+      fault(
+        `admin.credentials[${index}]`,
+        "is a platform's credential, too; whoever has that could operate the broker",
+      );
+  });
   if (settings.keys !== undefined) {
     try {
       parseKeyRing(settings.keys.reveal());

@@ -1,0 +1,100 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { answersAt, ask, folderWith, run, servicesModule, start } from "./program.js";
+
+const planted = {
+  platform: "planted-platform-password",
+  admin: "planted-admin-password",
+  watcher: "planted-watcher-password",
+  context: "planted-in-the-context",
+};
+const ids = { service_id: "database-id", plan_id: "small-id" };
+const body = { ...ids, organization_guid: "o", space_guid: "s", context: { note: planted.context } };
+
+/** A collector of traces: what OpenTelemetry sends, as text. */
+async function collector(): Promise<{ readonly url: string; readonly received: () => string }> {
+  let received = "";
+  const server = createServer((request, response) => {
+    request.setEncoding("latin1").on("data", (chunk: string) => {
+      received += chunk;
+    });
+    request.on("end", () => response.setHeader("content-type", "application/json").end("{}"));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`, received: () => received };
+}
+
+test("a broker is watched and operated with the credentials that the settings name, and nothing written tells a secret", async () => {
+  const traces = await collector();
+  const cwd = folderWith({
+    "osbert.yaml": `module: ${servicesModule}
+listen: { port: 0 }
+store: sqlite:broker.db
+data: .
+keys: { env: RING }
+credentials: [{ username: platform, password: { env: PLATFORM } }]
+admin: { credentials: [{ username: ops, password: { env: ADMIN } }] }
+metrics: { enabled: true, credentials: [{ username: prometheus, password: { env: WATCHER } }] }
+tracing: { endpoint: "${traces.url}" }
+log: { level: debug, format: json }
+`,
+  });
+  const ring = (await run(["keys", "new", "first"], { cwd })).stdout.trim();
+  const env = { RING: ring, PLATFORM: planted.platform, ADMIN: planted.admin, WATCHER: planted.watcher };
+  const broker = start(["serve"], { cwd, env });
+  const url = await answersAt(broker);
+  const platform = `platform:${planted.platform}`;
+  const admin = `ops:${planted.admin}`;
+  const watcher = `prometheus:${planted.watcher}`;
+  const status = async (path: string, credential?: string) => {
+    const authorization = `Basic ${Buffer.from(credential ?? "").toString("base64")}`;
+    return fetch(`${url}${path}`, credential === undefined ? {} : { headers: { authorization } });
+  };
+
+  expect((await ask(url, "PUT", "/v2/service_instances/one", { body, credential: platform })).status).toBe(201);
+  expect((await status("/healthz")).status).toBe(200);
+  for (const path of ["/readyz", "/metrics", "/admin/v1/instances"])
+    expect((await status(path)).status, path).toBe(401);
+  expect((await status("/admin/v1/instances", platform)).status).toBe(401);
+  expect((await ask(url, "GET", "/v2/service_instances/one", { credential: admin })).status).toBe(401);
+  expect((await ask(url, "GET", "/v2/service_instances/one", { credential: watcher })).status).toBe(401);
+  expect((await status("/readyz", watcher)).status).toBe(200);
+  const figures = await (await status("/metrics", watcher)).text();
+  expect(figures).toMatch(/osbert_requests_total\{[^}]*service="database"[^}]*\} 1/);
+
+  const operating = { OSBERT_ADMIN_URL: url, OSBERT_ADMIN_CREDENTIALS: admin };
+  const listed = await run(["admin", "instances"], { cwd, env: operating });
+  expect(listed.stdout).toMatch(/one/);
+  // The file belongs to the broker, which encrypts it anew by itself.
+  const rotated = await run(["admin", "rotate-keys", "--reason", "a test"], { cwd, env: operating });
+  expect(rotated.stdout).toMatch(/^\d+ texts of \d+ resources in the store were encrypted anew/);
+  expect(rotated.status).toBe(0);
+
+  broker.signal("SIGTERM");
+  expect(await broker.ended).toBe(0);
+  const log = broker.stdout() + broker.stderr();
+  expect(log).toMatch(/"operation":/);
+  expect(log).toMatch(/"msg":"[^"]*rovision/);
+  expect(traces.received()).toContain("provision");
+  for (const [where, text] of Object.entries({ log, figures, traces: traces.received(), listed: listed.stdout })) {
+    for (const secret of [...Object.values(planted), ring, ring.split(":")[1] ?? ""]) {
+      expect(text.includes(secret), `${secret} in the ${where}`).toBe(false);
+    }
+  }
+});
+
+test("an admin credential that is a platform's, too, is refused with its place", async () => {
+  const cwd = folderWith({
+    "osbert.yaml": `module: ${servicesModule}
+credentials: [{ username: a, password: same }]
+admin: { credentials: [{ username: a, password: same }] }
+`,
+  });
+  const { stderr, status } = await run(["serve"], { cwd });
+  expect(stderr).toMatch(/^osbert.yaml:3:\d+ admin.credentials\[0\]: is a platform's credential, too/);
+  expect(status).toBe(2);
+});
