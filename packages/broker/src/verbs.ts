@@ -149,7 +149,7 @@ export class Verbs {
     if (verdict.kind === "gone") throw new BrokerError("gone", "the instance is gone");
     const outcome = await this.#await({ verb: "provision", key, operation, began, rule, acceptsIncomplete, caller });
     if (outcome === undefined) return this.#accepted({ ...known, operation });
-    const { dashboardUrl, metadata } = succeeded("provision", outcome) as unknown as InstanceResult;
+    const { dashboardUrl, metadata } = (await this.#created("provision", outcome, key)) as unknown as InstanceResult;
     return answer("created", { ...known, ...instanceBody(dashboardUrl, metadata) });
   }
 
@@ -276,7 +276,8 @@ export class Verbs {
       binding,
     });
     if (outcome === undefined) return this.#accepted({ operation });
-    return answer("created", (succeeded("bind", outcome) as unknown as BindingResult).binding);
+    const made = (await this.#created("bind", outcome, key, binding)) as unknown as BindingResult;
+    return answer("created", made.binding);
   }
 
   async unbind({ caller, instance, binding, query }: VerbRequest): Promise<Answer> {
@@ -527,6 +528,19 @@ export class Verbs {
     // What has not even begun, because many others are before it, has nothing to undo.
     undone ||= await journal.cancel(key, operation, reason, by);
     return undone ? undefined : ((await journal.operation(key, operation))?.outcome ?? undefined);
+  }
+
+  /**
+   * What a create that was waited for has made. ERR-07: a 4xx says that nothing is there, and platforms clean up after a 5xx alone; so
+   * one that the author refuses after steps of it were recorded, which a delete has to undo, is a 5xx, in the author's words.
+   */
+  async #created(verb: "provision" | "bind", outcome: Outcome, key: string, binding = ""): Promise<object | null> {
+    if (outcome.kind === "succeeded") return outcome.result as object | null;
+    const error = failureOf(verb, outcome);
+    if (error.status >= 500) throw error;
+    const resource = await this.#ports.journal.read(key, [bindingPart(binding)]);
+    const left = verb === "provision" ? instanceData(resource) : bindingRecord(resource, binding);
+    throw left?.phase === "failed" ? new BrokerError("operation-failed", error.message, { cause: error }) : error;
   }
 
   async #endedEarlier(key: string, operation: string, part: string | null): Promise<LastOperationResponse | undefined> {

@@ -284,7 +284,7 @@ describe.each(wires)("%s: bind", (wire) => {
         },
       },
     ]);
-    expectRefusal(await flow.bind("i1", "b1", sync), 422);
+    expectRefusal(await flow.bind("i1", "b1", sync), 500);
     expect((await flow.unbind("i1", "b1", sync)).status).toBe(200);
     expect(laboratory.done.slice(1)).toEqual(["bind b1", "unbind b1 null undoing grant"]);
   });

@@ -543,6 +543,25 @@ describe.each(wires)("%s: errors", (wire) => {
     ]);
   });
 
+  test("ERR-07, PROV-29, BIND-39: what the author refuses after a step was recorded is a 5xx, so that the platform cleans up", async () => {
+    const refuse = async (operation: { step(name: string, work: () => string): Promise<string> }) => {
+      await operation.step("reserve", () => "a host");
+      throw new BrokerError("unprocessable", "no more than three");
+    };
+    const sync = { acceptsIncomplete: false };
+    const laboratory = lab();
+    const flow = await flowOn(wire, {
+      ...laboratory,
+      service: { ...laboratory.service, provision: (operation) => refuse(operation) },
+    });
+    expect(expectRefusal(await flow.provision("i1", sync), 500)).toContain("no more than three");
+    expect((await flow.deprovision("i1", sync)).status).toBe(200);
+    await flow.broker.offer([{ ...laboratory.service, bind: (operation) => refuse(operation) }]);
+    await ready(flow, "i2");
+    expect(expectRefusal(await flow.bind("i2", "b1", sync), 500)).toContain("no more than three");
+    expect((await flow.unbind("i2", "b1", sync)).status).toBe(200);
+  });
+
   test("ERR-07: a request that is refused with a 4xx leaves no trace", async () => {
     const flow = await flowOn(wire, lab());
     await ready(flow, "i1");

@@ -274,7 +274,7 @@ describe.each(wires)("%s: provision", (wire) => {
         },
       },
     });
-    for (const status of [500, 422, 500]) expectRefusal(await flow.provision("i1", sync), status);
+    for (const status of [500, 500, 500]) expectRefusal(await flow.provision("i1", sync), status);
     expect((await flow.deprovision("i1", sync)).status).toBe(200);
     expect(done).toEqual(["create 1", "create 3", "undo create 1, create 3"]);
   });

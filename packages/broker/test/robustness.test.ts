@@ -404,8 +404,9 @@ describe("over a socket", () => {
   test("a broker that cannot start leaves the store to the next one", async () => {
     const calls: string[] = [];
     const store = interposedStore(memoryStore(), ({ method }, go) => {
+      const isFirst = !calls.includes(method);
       calls.push(method);
-      return method === "attend" && calls.length < 5 ? Promise.reject(new Error("not now")) : go();
+      return method === "attend" && isFirst ? Promise.reject(new Error("not now")) : go();
     });
     const broker = createBroker({ services: [lab().service], store });
     await expect(broker.start()).rejects.toThrow("not now");
