@@ -292,6 +292,16 @@ describe.each(Object.keys(places))("%s:", (place) => {
     expect((await second.admin("GET", "/instances")).body.items.map(({ id }: { id: string }) => id)).toEqual(["i1"]);
   });
 
+  test("a forced deletion in a paused service is refused, instead of waiting unseen", async () => {
+    const broker = await adminLab(lab(), await newStore());
+    await broker.provision("i1");
+    expect((await broker.admin("POST", "/services/lab/pause", { reason })).status).toBe(200);
+    const refusal = await broker.admin("POST", "/instances/i1/force-delete", { reason });
+    expect(refusal).toMatchObject({ status: 409, body: { description: expect.stringMatching(/paused; resume it/) } });
+    expect((await broker.admin("POST", "/services/lab/resume", { reason })).status).toBe(200);
+    expect((await broker.admin("POST", "/instances/i1/force-delete", { reason })).status).toBe(200);
+  });
+
   test("an instance that was set aside is listed and restored", async () => {
     const broker = await adminLab(lab(), await newStore());
     await broker.provision("i1");

@@ -1,5 +1,11 @@
 #!/usr/bin/env node
-// The program needs `npm run build` in a checkout; installed from a registry it is built.
-import { main } from "../dist/main.js";
+import { existsSync } from "node:fs";
 
-await main(process.argv);
+// Installed from a registry it is built; a checkout has to be built first.
+if (existsSync(new URL("../dist/main.js", import.meta.url))) {
+  const { main } = await import("../dist/main.js");
+  await main(process.argv);
+} else {
+  process.stderr.write("osbert is not built yet: run `npm run build` in its checkout first\n");
+  process.exitCode = 1;
+}

@@ -4,6 +4,7 @@ import { registerAdminCommands } from "./admin/register-admin-commands.js";
 import { registerClientCommands } from "./client/register-client-commands.js";
 import { endQuietlyWhenNobodyReads } from "./client/surroundings.js";
 import { registerConfig } from "./config/config-command.js";
+import { registerHashPassword } from "./hash-password-command.js";
 import { registerKeys } from "./keys/keys-command.js";
 import { registerMigrate } from "./serve/migrate-command.js";
 import { registerServe } from "./serve/serve-command.js";
@@ -19,6 +20,7 @@ export function osbertProgram(): Command {
   registerConfig(program);
   registerMigrate(program);
   registerKeys(program);
+  registerHashPassword(program);
   registerClientCommands(program);
   registerAdminCommands(program);
   return program;

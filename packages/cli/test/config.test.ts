@@ -11,7 +11,7 @@ credentials:
     password: hunter2
 keys: { env: RING }
 `;
-  const cwd = folderWith({ "o.yaml": yaml, url: "postgres://u:hunter2@h/d\n" });
+  const cwd = folderWith({ "o.yaml": yaml, "s.ts": "", url: "postgres://u:hunter2@h/d\n" });
   const ring = "a:aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMmh1bnQ=";
   const env = { RING: ring, PORT: "9", OSBERT_ADMIN_CREDENTIALS: "root:hunter2" };
   const text = await run(["config", "o.yaml"], { cwd, env });
@@ -29,4 +29,14 @@ keys: { env: RING }
   expect(values.keys).toEqual({ value: "***", from: "o.yaml:8:7" });
   expect(values["admin.credentials[0].username"]).toEqual({ value: "root", from: "$OSBERT_ADMIN_CREDENTIALS" });
   for (const { stdout, stderr } of [text, json]) expect(stdout + stderr).not.toMatch(/hunter2|aHVudGVy/);
+});
+
+test("osbert config names a module that is not there, and defaults start from the folder of the file", async () => {
+  const cwd = folderWith({ "o.yaml": "module: none.ts\n" });
+  const missing = await run(["config", "o.yaml"], { cwd });
+  expect(missing.stderr).toMatch(/^o.yaml:1:9 module: there is no file .*none.ts\n$/);
+  expect(missing.status).toBe(2);
+  const other = folderWith({ "o.yaml": "module: s.ts\n", "s.ts": "" });
+  const { stdout } = await run(["config", `${other}/o.yaml`], { cwd });
+  expect(stdout).toMatch(new RegExp(`^data +${other}/.osbert`, "m"));
 });

@@ -98,3 +98,23 @@ admin: { credentials: [{ username: a, password: same }] }
   expect(stderr).toMatch(/^osbert.yaml:3:\d+ admin.credentials\[0\]: is a platform's credential, too/);
   expect(status).toBe(2);
 });
+
+test("a first start that fails keeps no password that nobody has seen", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  onTestFinished(() => void taken.close());
+  const { port } = taken.address() as AddressInfo;
+  const cwd = folderWith({ "osbert.yaml": `module: ${servicesModule}\ndata: .\nstore: "memory:"\n` });
+  const refused = await run(["serve"], { cwd, env: { PORT: String(port) } });
+  expect(refused.stderr).toMatch(/is in use/);
+  const broker = start(["serve"], { cwd, env: { PORT: "0" } });
+  const [, credential = ""] = await broker.says(/shown only now: (\S+)/);
+  const url = await answersAt(broker);
+  expect((await ask(url, "GET", "/v2/catalog", { credential })).status).toBe(200);
+  broker.signal("SIGTERM");
+  await broker.ended;
+  const again = start(["serve"], { cwd, env: { PORT: "0" } });
+  expect((await ask(await answersAt(again), "GET", "/v2/catalog", { credential })).status).toBe(200);
+  again.signal("SIGTERM");
+  await again.ended;
+});

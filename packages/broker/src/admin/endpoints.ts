@@ -41,7 +41,13 @@ export interface PlatformSide {
 }
 
 /** Answers a request to the admin API; rejects with a BrokerError that says no. */
-export type AdminEndpoints = (request: AdminRequest, requestId: string | null) => Promise<Answer>;
+export type AdminEndpoints = (request: AdminRequest, requestId: string | null, seen?: Seen) => Promise<Answer>;
+
+/** Who watches requests is told of these, too. */
+export interface Seen {
+  matched(route: { readonly name: string; readonly instance?: string; readonly binding?: string }): void;
+  authenticated(credential: string, platform: string): void;
+}
 
 const largestBody = 65_536;
 const longestReason = 1_000;
@@ -67,12 +73,16 @@ export function adminEndpoints(
     );
   // Counted apart from platforms: who guesses here is not let off by a success there.
   const authenticate = authentication(credentials, platforms.authentication);
-  return async (request, requestId) => {
+  return async (request, requestId, seen) => {
+    seen?.matched({ name: "admin" });
     const { peer } = request;
     const credential = await authenticate({ authorization: request.header("authorization"), platform: "", peer });
     if (credential === undefined) throw new BrokerError("unauthorized", "a valid admin credential is needed");
     const [path = "", search = ""] = splitOnce(request.url, "?");
     const { name, values } = matchAdminRoute(request.method === "HEAD" ? "GET" : request.method, path);
+    seen?.authenticated(credential, "");
+    const { instance = "", binding = "" } = values;
+    seen?.matched({ name: `admin ${name}`, instance, binding });
     const query = new URLSearchParams(search);
     const address = { platform: textOf(query, "platform") ?? "", instance: values.instance ?? "" };
     const asked: Looking = { operator: operator(), address, values, query };

@@ -107,9 +107,13 @@ export class Operator extends Reading {
     act: Act,
     { withinMs = defaultForceWithinMs }: { readonly withinMs?: number } = {},
   ): Promise<{ readonly operation: string }> {
-    const operation = await this.#act(keyOf(address), [instancePart], act, "force-delete", {}, (resource) =>
-      decideForceDelete(resource, { withinMs }),
-    );
+    const operation = await this.#act(keyOf(address), [instancePart], act, "force-delete", {}, (resource) => {
+      const isPaused = this.#ports.pauses.of(instanceData(resource)?.serviceId ?? "") !== undefined;
+      // It would wait with all others, and go on when nobody thinks of it any more.
+      return isPaused
+        ? refused("conflict", "the service is paused; resume it first, or purge the instance")
+        : decideForceDelete(resource, { withinMs });
+    });
     return { operation: operation ?? "" };
   }
 

@@ -96,7 +96,7 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
     try {
       const given =
         admin !== undefined && isAdminPath(pathOf(request))
-          ? admin(request, requestId)
+          ? admin(request, requestId, seen)
           : respond(wiring, request, requestId, seen);
       return given instanceof Promise ? given.then(tellOrRefuse, refuse) : tell(given);
     } catch (error) {

@@ -218,7 +218,11 @@ function registerRotateKeys(admin: Command, surroundings: Surroundings): void {
           view = await session.ask("GET", "/keys/rotation");
         }
         const isDone = textAt(view, "state") === "succeeded";
-        say(session, view, isDone ? finished(endedOf(view), "the store") : textAt(view, "description"));
+        say(
+          session,
+          view,
+          isDone ? finished(endedOf(view), "the store").replaceAll("\n", "; ") : textAt(view, "description"),
+        );
         return isDone && view.left === 0 ? done : exitStatuses.failed.status;
       }),
     );

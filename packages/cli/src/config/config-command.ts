@@ -1,6 +1,8 @@
+import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
 import { operatorGroup } from "../operator-group.js";
+import { SettingsError } from "../settings/fault.js";
 import { inForce } from "../settings/in-force.js";
 import { inline } from "../settings/inline.js";
 import { settingsSchema } from "../settings/json-schema.js";
@@ -48,6 +50,10 @@ function print(file: string | undefined, options: Options): void {
 
 function inForceAs(form: "json" | "text", file: string | undefined): string {
   const { settings, places } = loadSettings(file, realOutside());
+  if (!existsSync(settings.module)) {
+    const place = places.get("module") ?? { kind: "default" };
+    throw new SettingsError([{ place, key: "module", message: `there is no file ${settings.module}` }]);
+  }
   const lines = inForce(table, settings, places);
   if (form === "json") {
     const entries = lines.map(({ key, value, from }) => [key, { value, from }] as const);

@@ -11,14 +11,16 @@ export interface MadeCredential {
   readonly file: string;
   /** To be shown once; `null`: it was made, and shown, at an earlier start. */
   readonly password: string | null;
+  /** Keeps its hash for the next start, if that is not done yet. */
+  readonly keep: () => Promise<void>;
 }
 
 const largestFile = 4_096;
 
 /**
  * The credential that was made at the first start in this folder, or else one that is made now. Only a hash of its password is kept.
- * It is kept before it can be shown: a kill in between leaves a password that nobody knows, and removing the file makes another. The
- * other way round, one that was shown would not work.
+ * It is to be kept when the broker answers, right before it is shown: a start that fails leaves nothing, and only a kill in between
+ * leaves a password that nobody knows; removing the file makes another. The other way round, one that was shown might not work.
  */
 export async function madeCredential(data: string): Promise<MadeCredential> {
   const file = join(data, "credential.json");
@@ -26,9 +28,13 @@ export async function madeCredential(data: string): Promise<MadeCredential> {
     if (error.code === "ENOENT") return undefined;
     throw new Told(`${file} cannot be read (${error.code}); mend that, or set credentials`);
   });
-  if (kept !== undefined) return { credential: parse(kept, file), file, password: null };
+  if (kept !== undefined) return { credential: parse(kept, file), file, password: null, keep: async () => undefined };
   const password = randomBytes(18).toString("base64url");
   const credential = { username: "osbert", passwordHash: await hashPassword(password) };
+  return { credential, file, password, keep: () => keep(credential, file) };
+}
+
+async function keep(credential: HashedCredential, file: string): Promise<void> {
   const unfinished = `${file}.${process.pid}`;
   try {
     await writeFile(unfinished, `${JSON.stringify(credential)}\n`, { mode: 0o600 });
@@ -38,7 +44,6 @@ export async function madeCredential(data: string): Promise<MadeCredential> {
       `${file} cannot be written (${(error as NodeJS.ErrnoException).code}); mend that, or set credentials`,
     );
   }
-  return { credential, file, password };
 }
 
 function parse(text: string, file: string): HashedCredential {

@@ -73,9 +73,17 @@ function attempt<T>(address: string, make: () => T): T {
 /** Why the store could not be opened, in a sentence; other errors as they are. */
 export function storeTrouble(error: unknown, address: string): unknown {
   if (error instanceof JournalError) {
-    const reason = error.message.replace("; what was asked may be repeated", "");
-    const advice = error.code === "schema-missing" ? "; run `osbert migrate`" : "";
-    return new Told(`the store ${address} cannot be opened: ${reason}${advice}`, { cause: error });
+    const reason = error.message
+      .replace("; what was asked may be repeated", "")
+      .replace(": open it through encryptedStore with these keys", "");
+    const advice = {
+      "schema-missing": "; run `osbert migrate`",
+      "key-missing": "; set `keys` to a ring that has them",
+    };
+    return new Told(
+      `the store ${address} cannot be opened: ${reason}${Object.hasOwn(advice, error.code) ? advice[error.code as keyof typeof advice] : ""}`,
+      { cause: error },
+    );
   }
   const { code } = error as { readonly code?: unknown };
   if (typeof code !== "string") return error;

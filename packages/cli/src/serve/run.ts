@@ -3,6 +3,7 @@ import { serve } from "@osbert/broker/http";
 import { type Loaded, loadSettings } from "../settings/load.js";
 import { realOutside } from "../settings/outside.js";
 import type { Settings } from "../settings/table.js";
+import { placeName } from "../settings/written.js";
 import { Told } from "../told.js";
 import { assemble, type Parts } from "./assemble.js";
 import { loadModule } from "./load-module.js";
@@ -30,6 +31,12 @@ export async function run(file: string | undefined): Promise<void> {
     },
   );
   if (settings.authentication === "none") log.warn("authentication is none: anyone who reaches this broker may ask");
+  for (const key of ["credentials", "admin.credentials"]) {
+    // The client commands are told of a credential with the same variable; who has it set may not mean this broker.
+    const place = started.places.get(key);
+    if (place !== undefined && place.kind !== "file" && place.kind !== "default")
+      log.warn(`${key} are those of ${placeName(place)}, and not those of the settings`);
+  }
   for (const { path, message } of broker.warnings) log.warn(`catalog: ${path} ${message}`);
 
   const reloading = reloader({
@@ -66,7 +73,14 @@ export async function run(file: string | undefined): Promise<void> {
 
 async function startBroker(started: Loaded, parts: Parts) {
   const { serveOptions, ...assembled } = await assemble(started, parts);
-  return { ...assembled, served: await serve(assembled.broker, serveOptions) };
+  const served = await serve(assembled.broker, serveOptions);
+  try {
+    await assembled.made?.keep();
+  } catch (error) {
+    await served.close({ drainMs: 0 });
+    throw error;
+  }
+  return { ...assembled, served };
 }
 
 /** Whoever reads what is printed may go away: that is no reason to stop. */

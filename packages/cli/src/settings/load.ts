@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { checkTogether } from "./check.js";
 import { type Fault, SettingsError } from "./fault.js";
 import { type Outside, recording, whyUnreadable } from "./outside.js";
@@ -32,7 +32,7 @@ export function loadSettings(named: string | undefined, world: Outside): Loaded 
   if (found.kind === "unreadable") throw refuse([{ place: { kind: "default" }, key: "", message: found.why }]);
   const { written, faults: unreadable } = found.kind === "missing" ? nothing : parseYaml(found.text, file);
   if (unreadable.length > 0) throw refuse(unreadable);
-  const { value, faults, places } = read(table, written, outside);
+  const { value, faults, places } = read(table, written, outside, found.kind === "missing" ? "." : dirname(file));
   const all = faults.length > 0 ? faults : checkTogether(value, places);
   if (all.length > 0) throw refuse(all.map((fault) => inFile(fault, file, found.kind === "missing")));
   return { settings: value, file: found.kind === "missing" ? undefined : file, places, files: outside.seen };

@@ -19,8 +19,14 @@ export interface Reading<F> {
 }
 
 /** Makes values of what was written: environment first, then the file, then defaults. Finds all faults there are. */
-export function read<const F extends Fields>(fields: F, written: Written | undefined, outside: Outside): Reading<F> {
-  const reader = new Reader(outside);
+export function read<const F extends Fields>(
+  fields: F,
+  written: Written | undefined,
+  outside: Outside,
+  /** Of the file, from where the program was started. */
+  folder = ".",
+): Reading<F> {
+  const reader = new Reader(outside, folder);
   const value = reader.group(fields, written, "", { place: { kind: "default" }, overridable: true });
   const faults = [...reader.faults].sort(byPlace);
   return { value: value as GroupOf<F>, faults, places: reader.places };
@@ -42,9 +48,11 @@ class Reader {
   readonly faults: Fault[] = [];
   readonly places = new Map<string, Place>();
   readonly #outside: Outside;
+  readonly #folder: string;
 
-  constructor(outside: Outside) {
+  constructor(outside: Outside, folder: string) {
     this.#outside = outside;
+    this.#folder = folder;
   }
 
   group(fields: Fields, written: Written | undefined, key: string, standing: Standing): Record<string, unknown> {
@@ -246,10 +254,11 @@ class Reader {
     }
   }
 
-  /** From the folder of the file that says it; what the environment says, from where the program was started. */
+  /** From the folder of the file that says it, and so are defaults; what the environment says, from where the program was started. */
   #absolute(path: string, place: Place): string {
     if (isAbsolute(path)) return path;
-    return resolve(this.#outside.folder, place.kind === "file" ? dirname(place.file) : ".", path);
+    const folder = place.kind === "file" ? dirname(place.file) : place.kind === "default" ? this.#folder : ".";
+    return resolve(this.#outside.folder, folder, path);
   }
 
   #unknown(place: Place, key: string, name: string, known: readonly string[]): void {

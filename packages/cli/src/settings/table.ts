@@ -271,7 +271,8 @@ export const table = {
       fields: {
         enabled: {
           shape: { kind: "flag" },
-          meaning: "Answers `/metrics` for Prometheus, to those who may use the admin API or have a credential for it.",
+          meaning:
+            "Answers `/metrics` for Prometheus, to those with a credential for it, for the admin API, or of a platform.",
           default: false,
         },
         credentials: {

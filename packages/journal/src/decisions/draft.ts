@@ -419,8 +419,11 @@ export class Draft {
       this.putParts.delete(id);
       this.deleteParts.add(id);
     } else {
+      const text = toJsonText(value, limits.jsonBytes, `the part ${JSON.stringify(id)}`);
       this.deleteParts.delete(id);
-      this.putParts.set(id, toJsonText(value, limits.jsonBytes, `the part ${JSON.stringify(id)}`));
+      // What stands there already is not written again: the end of an operation often leaves its part as it is.
+      if (this.base.parts.get(id) === text) this.putParts.delete(id);
+      else this.putParts.set(id, text);
     }
   }
 
