@@ -67,6 +67,7 @@ function fits(pattern: readonly string[], segments: readonly string[]): boolean 
 
 /** Exactly once: an encoded slash or dot is part of the id, never of the path. */
 function decode(segment: string): string {
+  if (!segment.includes("%")) return segment;
   try {
     return decodeURIComponent(segment);
   } catch (cause) {
