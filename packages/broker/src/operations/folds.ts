@@ -1,5 +1,11 @@
 import type { Json, OpenOperation, Outcome, Resource, ResourceChange } from "@osbert/journal";
-import type { Binding, InstanceMetadata, JsonObject } from "@osbert/protocol";
+import {
+  type Binding,
+  type BrokerErrorCode,
+  brokerErrors,
+  type InstanceMetadata,
+  type JsonObject,
+} from "@osbert/protocol";
 import { endedOperation } from "../answers/last-operation.js";
 import { type BindingRecord, bindingPrefix } from "../bindings/binding-record.js";
 import { bindingOperation, instanceOperation } from "../instances/busy.js";
@@ -171,5 +177,8 @@ function putPart(part: string, record: BindingRecord): ResourceChange {
 /** The author has refused the request with a 4xx of its own. */
 function isRejection(outcome: Outcome): boolean {
   if (outcome.kind !== "failed") return false;
-  return (outcome.error.details as { rejected?: boolean } | undefined)?.rejected === true;
+  const { rejected, code } = (outcome.error.details ?? {}) as { rejected?: boolean; code?: BrokerErrorCode };
+  return (
+    rejected === true || (code !== undefined && Object.hasOwn(brokerErrors, code) && brokerErrors[code].status < 500)
+  );
 }
