@@ -1,13 +1,13 @@
 import type { Outside } from "../src/settings/outside.js";
 
-/** A world of a few files and variables, in the folder /work. */
+/** A world of a few files and variables, in the folder /place. */
 export function outsideWith(
   files: Readonly<Record<string, string | Buffer>>,
   environment: Readonly<Record<string, string>> = {},
 ): Outside {
   return {
     environment,
-    folder: "/work",
+    folder: "/place",
     readFile(path, mostBytes) {
       const content = Object.hasOwn(files, path) ? files[path] : undefined;
       if (content === undefined) throw Object.assign(new Error("no such file"), { code: "ENOENT" });

@@ -11,7 +11,7 @@ import { outsideWith } from "./outside.js";
 const svg = "<svg xmlns='http://www.w3.org/2000/svg'/>";
 
 function overlaid(catalog: string, given: readonly Service[] = services) {
-  const files = { "/work/o.yaml": `module: s.ts\ncatalog:\n  services:\n${catalog}`, "/work/i.svg": svg };
+  const files = { "/place/o.yaml": `module: s.ts\ncatalog:\n  services:\n${catalog}`, "/place/i.svg": svg };
   const { settings, places } = loadSettings("o.yaml", outsideWith(files, { SECRET: "dashboard" }));
   return { ...overlay(given, settings.catalog, places), places };
 }
@@ -106,7 +106,7 @@ test("what breaks the specification is told with the line that says it, or else 
   try {
     buildCatalog(list);
   } catch (error) {
-    lines = catalogFaults(error as CatalogError, list, places, "/work/s.ts").map(faultLine);
+    lines = catalogFaults(error as CatalogError, list, places, "/place/s.ts").map(faultLine);
     expect(error).toBeInstanceOf(CatalogError);
   }
   expect(lines).toEqual([
@@ -114,6 +114,6 @@ test("what breaks the specification is told with the line that says it, or else 
     expect.stringMatching(
       /^o.yaml:5:\d+ catalog.services.queue.plans.only.maintenance_info.version: must be a semantic/,
     ),
-    expect.stringMatching(/^\/work\/s.ts: services\[2\].description: /),
+    expect.stringMatching(/^\/place\/s.ts: services\[2\].description: /),
   ]);
 });

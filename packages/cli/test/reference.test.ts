@@ -41,7 +41,7 @@ const outside = outsideWith(
     "/run/secrets/platform-password": "x",
     "/run/secrets/platform-password-hash": "$scrypt$x",
     "/run/secrets/osbert-keys": "a:b",
-    "/work/database.png": Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+    "/place/database.png": Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
   },
   { PLATFORM_PASSWORD: "x", DASHBOARD_SECRET: "x" },
 );
@@ -65,7 +65,7 @@ test("all of the catalog is applied by a reload, and marked so", () => {
 
 test("the settings of the README hold", () => {
   const [, yaml = ""] = /```yaml\n([\s\S]*?)```/.exec(committed("packages/cli/README.md")) ?? [];
-  const files = { "/work/osbert.yaml": yaml, "/work/greeting.svg": "<svg></svg>" };
+  const files = { "/place/osbert.yaml": yaml, "/place/greeting.svg": "<svg></svg>" };
   const { settings } = loadSettings(undefined, outsideWith(files, { PLATFORM_PASSWORD: "x" }));
   expect(settings.catalog.services.get("greeting")?.displayName).toBe("Greetings");
 });

@@ -6,7 +6,7 @@ import { loadSettings } from "../src/settings/load.js";
 import { outsideWith } from "./outside.js";
 
 function loaded(yaml: string) {
-  return loadSettings("o.yaml", outsideWith({ "/work/o.yaml": `module: s.ts\n${yaml}` }));
+  return loadSettings("o.yaml", outsideWith({ "/place/o.yaml": `module: s.ts\n${yaml}` }));
 }
 
 test("what a reload applies is told apart from what needs a restart", () => {
@@ -72,8 +72,8 @@ test("the files of a refused reload are known, so that a change of them is seen:
   const { state, reloading } = setUp(described("one"));
   state.yaml = "catalog: { services: { s: { image: late.png } } }\n";
   await reloading.request("a");
-  expect([...reloading.files.keys()]).toEqual(["/work/o.yaml", "/work/late.png"]);
+  expect([...reloading.files.keys()]).toEqual(["/place/o.yaml", "/place/late.png"]);
   Object.assign(state, { yaml: described("two"), refuse: "no" });
   await reloading.request("b");
-  expect([...reloading.files.keys()]).toEqual(["/work/o.yaml"]);
+  expect([...reloading.files.keys()]).toEqual(["/place/o.yaml"]);
 });

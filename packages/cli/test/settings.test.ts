@@ -11,7 +11,7 @@ import { folderWith } from "./program.js";
 type World = Parameters<typeof outsideWith>;
 
 function load(yaml: string, environment: World[1] = {}, files: World[0] = {}) {
-  return loadSettings("osbert.yaml", outsideWith({ ...files, "/work/osbert.yaml": yaml }, environment));
+  return loadSettings("osbert.yaml", outsideWith({ ...files, "/place/osbert.yaml": yaml }, environment));
 }
 
 /** The lines that a person reads. */
@@ -49,8 +49,8 @@ describe("values", () => {
     const { settings, file } = loadSettings(undefined, outsideWith({}, environment));
     expect(file).toBeUndefined();
     expect(settings.listen.port).toBe(9000);
-    expect(settings.data).toBe("/work/d");
-    expect(settings.module).toBe("/work/m.js");
+    expect(settings.data).toBe("/place/d");
+    expect(settings.module).toBe("/place/m.js");
     expect(settings.platforms).toEqual(["one", "two"]);
     expect(settings.api.cascade).toBe(true);
     const credentials = settings.credentials?.map(({ username, password }) => [username, password?.reveal()]);
@@ -81,10 +81,10 @@ describe("values", () => {
   });
 
   test("paths start from the folder of the file, those of the environment from the current one", () => {
-    const files = { "/work/etc/o.yaml": "module: s.ts\n" };
+    const files = { "/place/etc/o.yaml": "module: s.ts\n" };
     const { settings } = loadSettings("etc/o.yaml", outsideWith(files, { OSBERT_DATA: "d" }));
-    expect(settings.module).toBe("/work/etc/s.ts");
-    expect(settings.data).toBe("/work/d");
+    expect(settings.module).toBe("/place/etc/s.ts");
+    expect(settings.data).toBe("/place/d");
   });
 
   test("an alias stands for what its anchor says", () => {
@@ -94,15 +94,15 @@ describe("values", () => {
 
   test("a picture is known by its content", () => {
     const yaml = `${module}catalog: { services: { db: { image: p.jpg } } }\n`;
-    const { settings, files } = load(yaml, {}, { "/work/p.jpg": png });
+    const { settings, files } = load(yaml, {}, { "/place/p.jpg": png });
     const image = settings.catalog.services.get("db")?.image;
     expect(image?.dataUri).toBe(`data:image/png;base64,${png.toString("base64")}`);
-    expect([...files.keys()]).toEqual(["/work/osbert.yaml", "/work/p.jpg"]);
-    expect(faults(yaml, {}, { "/work/p.jpg": "text" })[0]).toMatch(
+    expect([...files.keys()]).toEqual(["/place/osbert.yaml", "/place/p.jpg"]);
+    expect(faults(yaml, {}, { "/place/p.jpg": "text" })[0]).toMatch(
       /^osbert.yaml:2:\d+ .*image: must be the path of a pic/,
     );
-    expect(faults(yaml, {}, { "/work/p.jpg": Buffer.concat([png, Buffer.alloc(131_072)]) })[0]).toMatch(
-      /\/work\/p.jpg has more than 131072 bytes/,
+    expect(faults(yaml, {}, { "/place/p.jpg": Buffer.concat([png, Buffer.alloc(131_072)]) })[0]).toMatch(
+      /\/place\/p.jpg has more than 131072 bytes/,
     );
   });
 
@@ -207,7 +207,7 @@ describe("faults", () => {
   });
 
   test("a file that is no UTF-8 is refused", () => {
-    expect(() => loadSettings("o.yaml", outsideWith({ "/work/o.yaml": Buffer.from([0xff, 0xfe]) }))).toThrow(
+    expect(() => loadSettings("o.yaml", outsideWith({ "/place/o.yaml": Buffer.from([0xff, 0xfe]) }))).toThrow(
       "o.yaml is not UTF-8; save it as UTF-8",
     );
   });
@@ -269,7 +269,7 @@ describe("YAML", () => {
 });
 
 describe("secrets", () => {
-  const files = { "/work/pw": "from-file\n", "/run/pw": "from-variable-file" };
+  const files = { "/place/pw": "from-file\n", "/run/pw": "from-variable-file" };
   const yaml = (password: string) => `${module}credentials: [{ username: a, password: ${password} }]\n`;
   const passwordOf = (text: string, environment = {}) =>
     load(yaml(text), environment, files).settings.credentials?.[0]?.password?.reveal();
@@ -283,7 +283,7 @@ describe("secrets", () => {
   });
 
   test.each([
-    ["{ file: nope }", /password: the file \/work\/nope is not there/],
+    ["{ file: nope }", /password: the file \/place\/nope is not there/],
     ["{ env: NOPE }", /password: the environment variable NOPE is not set/],
     ["{ fiel: pw }", /must be a text, or { file: path } or { env: NAME }/],
     ["[x]", /must be a text, or { file: path } or { env: NAME }/],
