@@ -181,7 +181,7 @@ class StoreJournal implements Journal {
     this.#reached = options.reached ?? (() => undefined);
     this.#timeoutMs = options.timeoutMs ?? defaults.timeoutMs;
     this.#graceMs = options.graceMs ?? defaults.graceMs;
-    this.#reader = new Reader(store, () => this.now(), this.#observe);
+    this.#reader = new Reader(store, this.#observe);
     const common = { store, clock, time: this.#time, kinds, retention, random, token, observe: this.#observe };
     this.#writer = new Writer({
       ...common,
@@ -233,6 +233,8 @@ class StoreJournal implements Journal {
     options: TransactOptions,
     giveUpAt: number,
   ): Promise<Transacted<Result>> {
+    // Its caller has been told that it may not come to be, and may have repeated it.
+    if (this.#clock.monotonicMs() >= giveUpAt) throw new JournalError("store-unavailable", outOfTime);
     let lane: string | null = null;
     let written: Draft | undefined;
     const freePlace = () => {
@@ -472,6 +474,8 @@ class StoreJournal implements Journal {
     });
   }
 }
+
+const outOfTime = "the time was over before the turn of this change came; it was not made, and may be repeated";
 
 function isPromise(value: unknown): boolean {
   return typeof (value as { then?: unknown } | undefined)?.then === "function";

@@ -67,12 +67,10 @@ const largestPage = 1_000;
 /** The reading side of the journal. Nothing here changes anything. */
 export class Reader {
   readonly #store: Store;
-  readonly #now: () => number;
   readonly #observe: Observe;
 
-  constructor(store: Store, now: () => number, observe: Observe) {
+  constructor(store: Store, observe: Observe) {
     this.#store = store;
-    this.#now = now;
     this.#observe = observe;
   }
 
@@ -176,7 +174,7 @@ export class Reader {
 
   #view(record: StoredRecord, parts: ReadonlyMap<string, string>): Resource {
     const state = stateOf(record);
-    return viewOf(record.key, record.seq, state, parts, isLeased({ record, state }, this.#now()));
+    return viewOf(record.key, record.seq, state, parts, isLeased({ record, state }));
   }
 
   async #findSettled(key: string, after: number, id: string): Promise<StoredEntry | undefined> {

@@ -47,19 +47,26 @@ export interface Store {
    */
   renew(owner: string, held: readonly Held[], leaseMs: number): Promise<readonly string[]>;
 
+  /** Keys that `owner` has a lease on, also one that has run out, by key (byte order). For an owner that may have missed an answer. */
+  heldBy(owner: string, page: HeldPage): Promise<readonly string[]>;
+
   /** Gives leases back: no lease, the given due time, epoch + 1. Those that are not held any more, or have moved on (seq), are left alone. */
   release(owner: string, held: readonly Release[]): Promise<void>;
 
   /**
    * Makes it known that `owner` lives, for as long as this process does. `lost` is called if the store can no longer vouch for it
-   * (its session broke): others may then take its leases.
+   * (its session broke): others may then take its leases. A session that breaks without a word to this end is found out within a few
+   * seconds; until then, an owner that wants to be sure asks `renew`.
    */
   attend(owner: string, lost: () => void): Promise<void>;
 
   /** `owner` is gone on purpose. */
   leave(owner: string): Promise<void>;
 
-  /** Frees (epoch + 1, due now) the leases of owners that the store knows to be dead (J11). Answers how many. */
+  /**
+   * Frees (epoch + 1, due now) the leases of owners that the store knows to be dead (J11), and of those it knows nothing of: a commit that
+   * was long under way may have put a lease under the name of an owner that was freed meanwhile. Answers how many.
+   */
   reap(owner: string): Promise<number>;
 
   /** Entries of one resource. */
@@ -232,6 +239,11 @@ export interface ClaimAnswer {
 export interface Held {
   readonly key: string;
   readonly epoch: number;
+}
+
+export interface HeldPage {
+  readonly after: string | null;
+  readonly limit: number;
 }
 
 export interface Release extends Held {

@@ -13,6 +13,10 @@ const memoryEngine: EngineUnderTest = {
   except: {
     "J11: what a killed process ran goes on in the next one without waiting for its lease": oneProcess,
     "J11: an engine that runs already goes on with what a killed one ran, without waiting for its lease": oneProcess,
+    "J3: an engine makes sure before a step, and runs none where another has taken over that it has not heard of":
+      oneProcess,
+    "J11: a commit that lands under the name of an engine that was taken for dead meanwhile is not waited for":
+      oneProcess,
     "J12: 200 operations accepted at once need far fewer than 200 durable commits": noGrouping,
     "J12: operations that run at once share the commits of their steps and ends": noGrouping,
   },

@@ -3,6 +3,8 @@ import { backlogStatements, countsValues } from "../src/stores/postgres/backlog.
 import { claimStatement, claimValues } from "../src/stores/postgres/claim.js";
 import { commitQuery, commitStatements } from "../src/stores/postgres/commit.js";
 import {
+  heldByStatement,
+  heldByValues,
   reapStatement,
   releaseStatement,
   releaseValues,
@@ -98,6 +100,7 @@ function statements(place: PostgresPlace): { readonly statement: Statement; read
     },
     { statement: backlogStatements(schema).counts, values: countsValues({ limit: 5, sample: 5 }, null) },
     { statement: backlogStatements(schema).samples, values: [5] },
+    { statement: heldByStatement(schema), values: heldByValues("o", { after: null, limit: 10 }) },
     { statement: renewStatement(schema), values: renewValues("o", [held], 1_000, null) },
     { statement: releaseStatement(schema), values: releaseValues("o", [held], null) },
     { statement: reapStatement(schema), values: [null, "o"] },

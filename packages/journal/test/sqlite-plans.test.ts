@@ -83,6 +83,11 @@ const plans: Readonly<Record<string, readonly [sql: string, ...steps: string[]]>
     "SEARCH resource USING COVERING INDEX resource_lease (lease_owner>?)",
     "SCAN (subquery-1)",
   ],
+  "held by an owner": [
+    readSql.heldBy,
+    "SEARCH resource USING INDEX resource_lease (lease_owner=?)",
+    "USE TEMP B-TREE FOR ORDER BY",
+  ],
   "backlog, earliest due": [readSql.earliestDue, "SEARCH resource USING INDEX resource_due (lane=? AND due_at>?)"],
   "find by label": [
     readSql.findLabelled,

@@ -250,7 +250,12 @@ export class Draft {
       if (operation !== undefined) this.settle(operation, outcome, becauseOf(operation));
     }
     this.state = { ...this.state, queuedDeadlineAt: rest };
-    if (this.isEmpty) this.#append("changed", null, { actor: journalActor, cause: "a deadline was looked for" }, null);
+    if (this.isEmpty) this.touch("a deadline was looked for");
+  }
+
+  /** Nothing has changed but who was here, and why. */
+  touch(cause: string): void {
+    this.#append("changed", null, { actor: journalActor, cause }, null);
   }
 
   /** The runner that records this, for telling how often runners came and went without recording anything. */

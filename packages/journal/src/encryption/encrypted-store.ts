@@ -9,6 +9,7 @@ import type {
   EntryRange,
   Expected,
   Held,
+  HeldPage,
   Pace,
   PartRange,
   Query,
@@ -151,6 +152,10 @@ class CipherStore implements EncryptedStore {
 
   renew(owner: string, held: readonly Held[], leaseMs: number): Promise<readonly string[]> {
     return this.#store.renew(owner, held, leaseMs);
+  }
+
+  heldBy(owner: string, page: HeldPage): Promise<readonly string[]> {
+    return this.#store.heldBy(owner, page);
   }
 
   release(owner: string, held: readonly Release[]): Promise<void> {

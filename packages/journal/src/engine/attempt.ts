@@ -114,6 +114,8 @@ export class Attempt {
   #describeTimer: (() => void) | undefined;
   readonly #callOff: (() => void)[] = [];
   #over = false;
+  /** What kept a step from being recorded. The attempt ends with it, also if the author caught it: a step that is not recorded was not done. */
+  #unrecorded: { readonly error: unknown } | undefined;
 
   constructor(host: AttemptHost, facts: OperationFacts, operation: OpenOperation) {
     this.#host = host;
@@ -199,6 +201,7 @@ export class Attempt {
       const returned = await work();
       if (this.#asleep !== undefined) return { kind: "asleep", ...this.#asleep };
       if (this.#interrupted !== undefined) return { kind: "interrupted", by: this.#interrupted };
+      if (this.#unrecorded !== undefined) return { kind: "threw", error: this.#unrecorded.error };
       const text = toJsonText(returned, limits.jsonBytes - 65_536, `the result of ${this.operation.kind}`);
       return { kind: "returned", result: JSON.parse(text) as Json };
     } catch (error) {
@@ -267,7 +270,12 @@ export class Attempt {
     const text = toJsonText(result, limits.jsonBytes - 65_536, `the result of step ${JSON.stringify(name)}`);
     // What a later attempt will get is what this one gets, so that a value which JSON changes is noticed now and not after a crash.
     const kept = JSON.parse(text) as Json;
-    await this.#host.recordStep(this, name, kept);
+    try {
+      await this.#host.recordStep(this, name, kept);
+    } catch (error) {
+      this.#unrecorded = { error };
+      throw error;
+    }
     this.#host.reached("after step is recorded");
     return kept;
   }
@@ -311,6 +319,7 @@ export class Attempt {
   #check(): void {
     if (this.#interrupted !== undefined) throw this.#interrupted;
     if (this.#asleep !== undefined) throw new Asleep("the operation waits; let this pass");
+    if (this.#unrecorded !== undefined) throw this.#unrecorded.error;
     if (this.#over) throw new Interrupted("cancelled", "the operation has ended; a step was started and not awaited");
   }
 

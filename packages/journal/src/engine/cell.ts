@@ -17,7 +17,7 @@ export class Cell {
   /** `null`: it does not exist. `undefined`: not known, read it. */
   snapshot: Snapshot | null | undefined;
   /** The lease that this process's engine holds on it. */
-  held: { readonly epoch: number; until: number } | undefined;
+  held: { epoch: number; until: number } | undefined;
   /** Wakes its runner for what is due beside what runs. */
   alarm: (() => void) | undefined;
   /** Attempts of this process on the resource's operations, by operation. */

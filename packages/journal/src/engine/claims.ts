@@ -19,11 +19,19 @@ export interface ClaimPorts {
   readonly adopt: (record: StoredRecord) => Promise<void>;
   /** Looks whether others have changed what is held. */
   readonly lookAtHeld: () => void;
+  /** Whether this engine knows that it holds the resource. */
+  readonly isHeld: (key: string) => boolean;
+  /** Reads the resource, and begins to work on it if it is this engine's. */
+  readonly lookAfterDoubt: (key: string) => void;
 }
 
 /** Claims in one call of the store at most. */
 const claimBatch = 128;
 const backoff = { firstMs: 50, factor: 2, longestMs: 2_000 };
+/** Leases that are looked for in one call of the store. */
+const heldPage = 500;
+/** Between looks for leases that this engine was given without hearing of it. */
+const doubtPauseMs = 1_000;
 
 /**
  * Looks for due resources: when told to, when the next one is due, and now and then where others may have left some. Between looks
@@ -38,6 +46,8 @@ export class Claims {
   #failures = 0;
   /** Lanes whose room the last claim may have used up: there may be more due in them than it brought. */
   #cut: ReadonlySet<string> | "all" = new Set();
+  /** While an answer that may have given this engine leases is missing: when to look for them next, and until when. */
+  #doubt: { readonly nextAt: number; readonly until: number } | undefined;
   #idle: Promise<void> = Promise.resolve();
 
   constructor(ports: ClaimPorts) {
@@ -79,6 +89,34 @@ export class Claims {
     this.#alarm = { at, callOff };
   }
 
+  /**
+   * An answer that may have given this engine leases has not come. What was asked may reach the store later still, but not after such a
+   * lease would be over: so leases under its own name of which it does not know are looked for now and then until that time.
+   */
+  doubt(): void {
+    const now = this.#ports.time.now();
+    this.#doubt = { nextAt: now, until: now + this.#ports.leases.leaseMs };
+    this.lookBy(now + backoff.firstMs);
+  }
+
+  async #lookForUnheard(): Promise<void> {
+    const { store, time, leases, isHeld, lookAfterDoubt } = this.#ports;
+    const doubt = this.#doubt;
+    const now = time.now();
+    const { owner } = leases;
+    if (doubt === undefined || owner === null || now < doubt.nextAt) return;
+    for (let after: string | null = null; ; ) {
+      const page: readonly string[] = await store.heldBy(owner, { after, limit: heldPage });
+      for (const key of page) if (!isHeld(key)) lookAfterDoubt(key);
+      after = page.at(-1) ?? null;
+      if (page.length < heldPage) break;
+    }
+    // A doubt that has come up meanwhile stays.
+    if (this.#doubt !== doubt) return;
+    this.#doubt = now > doubt.until ? undefined : { nextAt: now + doubtPauseMs, until: doubt.until };
+    this.lookBy(this.#doubt?.nextAt ?? null);
+  }
+
   async #lookRepeatedly(): Promise<void> {
     this.#looking = true;
     while (this.#lookAgain && this.#awake) {
@@ -99,9 +137,10 @@ export class Claims {
     // Without a name its return leads to the next look.
     if (limit === 0 || leases.owner === null) return;
     const { laneRoom } = lanes;
-    leases.claimBegins();
+    const over = leases.claimBegins();
     const adopted: Promise<void>[] = [];
     try {
+      await this.#lookForUnheard();
       const askedAt = time.asks();
       const answer = await store.claim({
         owner: leases.owner,
@@ -122,9 +161,10 @@ export class Claims {
     } catch (error) {
       if (!this.#awake) return;
       observe({ kind: "store failed", doing: "claim", error });
+      this.doubt();
       this.lookBy(time.now() + nextDelayMs(++this.#failures, random, backoff));
     } finally {
-      void Promise.allSettled(adopted).then(() => leases.claimEnds());
+      void Promise.allSettled(adopted).then(over);
     }
   }
 }

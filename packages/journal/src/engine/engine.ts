@@ -1,5 +1,6 @@
 import type { Around } from "../around.js";
 import type { Clock } from "../clock.js";
+import { nextDelayMs } from "../decisions/backoff.js";
 import type { Draft } from "../decisions/draft.js";
 import type { Retention } from "../decisions/retention.js";
 import { nextLook, runnable } from "../decisions/schedule.js";
@@ -89,6 +90,12 @@ export class Engine {
       leases: this.#leases,
       adopt: (record) => this.#adopt(record),
       lookAtHeld: () => this.#lookAtHeld(),
+      isHeld: (key) => ports.cells.get(key)?.held !== undefined,
+      lookAfterDoubt: (key) => {
+        const cell = ports.cells.enter(key);
+        this.#lookAfterDoubt(cell);
+        ports.cells.leave(cell);
+      },
     });
   }
 
@@ -228,6 +235,11 @@ export class Engine {
    * to is read as soon as the store answers: nobody else would look at it before that lease is over, and then perhaps nobody at all.
    */
   lookAfterDoubt(cell: Cell): void {
+    this.#claims.doubt();
+    this.#lookAfterDoubt(cell);
+  }
+
+  #lookAfterDoubt(cell: Cell): void {
     if (this.#phase !== "running") return;
     const mayGoOn = () => (this.#phase === "running" ? undefined : new JournalError("stopped"));
     const look = async () => {
@@ -292,17 +304,31 @@ export class Engine {
     await this.#runner.tend(cell);
   }
 
-  /** Under another name, because the old one's leases may be taken by anyone. */
-  #comeBack(): void {
+  /**
+   * Under another name, because the old one's leases may be taken by anyone. Whatever the store says against it, it is tried again, after
+   * pauses that grow: an engine without a name runs nothing, for ever.
+   */
+  #comeBack(failures = 0): void {
     const stopped = () => (this.#phase === "running" ? undefined : new JournalError("stopped"));
     const arrive = () => this.#leases.arrive(() => this.#comeBack());
     const back = async () => {
       await this.#ports.writer.persist("attend", arrive, { mayGoOn: stopped });
       // Whatever becomes of reaping, there may be work.
       this.#claims.look();
-      await this.#reap();
+      await this.#reap().catch((error: unknown) => this.#failed("reap", error));
     };
-    this.#track(back().catch((error: unknown) => this.#failed("attend", error)));
+    const again = async (error: unknown) => {
+      await this.#failed("attend", error);
+      if (this.#phase !== "running") return;
+      const ms = nextDelayMs(failures + 1, this.#ports.random);
+      this.#timers.set(
+        "attend",
+        this.#ports.clock.after(ms, () => {
+          if (this.#phase === "running") this.#comeBack(failures + 1);
+        }),
+      );
+    };
+    this.#track(back().catch(again));
   }
 
   async #reap(): Promise<void> {

@@ -3,6 +3,7 @@ import type { CrashPoint, Observe } from "../observe.js";
 import type { Store, StoredRecord } from "../store.js";
 import type { Attempt } from "./attempt.js";
 import type { Cell, Cells } from "./cell.js";
+import { GivenBack } from "./given-back.js";
 import type { StoreTime } from "./time.js";
 import type { Seen, Tenure, WriteOptions, Writer } from "./writer.js";
 
@@ -16,13 +17,16 @@ export interface LeasePorts {
   readonly reached: (point: CrashPoint) => void;
 }
 
+/** What the store said of a lease counts for so long without asking again: it spares the question where steps follow each other. */
+const trustMs = 1_000;
+/** How often the store is asked whether a lease stands, if each answer is out of date when it comes. */
+const mostConfirmations = 3;
+
 /** What this engine may run: under which name it is present at the store, and which resources it holds. */
 export class Leases {
   readonly #ports: LeasePorts;
   readonly #leaseMs: number;
-  /** Leases given back while a claim's answer was on its way: that answer is older than the giving back. */
-  readonly #givenBack = new Map<string, number>();
-  #claimsUnderWay = 0;
+  readonly #givenBack = new GivenBack();
   #owner: string | null = null;
 
   constructor(ports: LeasePorts, leaseMs: number) {
@@ -82,10 +86,17 @@ export class Leases {
     return { lease: { owner: this.#owner ?? "", until }, raisesEpoch: false, dueAt: until, wake: false };
   }
 
-  /** Whether a record as it was read names this engine under the epoch that the cell holds. */
+  /**
+   * Whether a record as it was read is held by this engine. If this engine has claimed it anew, because its lease had run out and nobody
+   * else wanted it, the epoch is one higher and nobody was in between: what runs goes on, under that epoch. The answer to such a claim
+   * may have been lost, so that the cell learns of it here.
+   */
   isOurs(cell: Cell, record: StoredRecord | undefined): boolean {
-    if (cell.held === undefined || record === undefined || this.#owner === null) return false;
-    return record.epoch === cell.held.epoch && record.lease?.owner === this.#owner;
+    const { held } = cell;
+    if (held === undefined || record === undefined || this.#owner === null) return false;
+    if (record.lease?.owner !== this.#owner || record.epoch < held.epoch || record.epoch > held.epoch + 1) return false;
+    if (record.epoch > held.epoch) cell.held = { epoch: record.epoch, until: record.lease.until };
+    return true;
   }
 
   /**
@@ -93,22 +104,18 @@ export class Leases {
    * claim was made. Within the cell's turn. Answers whether the cell holds a lease now.
    */
   adopt(cell: Cell, record: StoredRecord): "new" | "held" | "none" {
-    if (cell.held?.epoch === record.epoch) return "held";
+    if (this.isOurs(cell, record)) return "held";
     // An answer that was overtaken: what is held now is newer.
     if (cell.held !== undefined && cell.held.epoch > record.epoch) return "none";
-    if (record.epoch <= (this.#givenBack.get(record.key) ?? -1) || record.lease?.owner !== this.#owner) return "none";
+    if (this.#givenBack.outdates(record.key, record.epoch) || record.lease?.owner !== this.#owner) return "none";
     this.lose(cell);
     this.take(cell, record);
     return "new";
   }
 
-  /** To be called around a claim and the adopting of what it brought. */
-  claimBegins(): void {
-    this.#claimsUnderWay++;
-  }
-
-  claimEnds(): void {
-    if (--this.#claimsUnderWay === 0) this.#givenBack.clear();
+  /** To be called around a claim and the adopting of what it brought. Answers what to call when that is over. */
+  claimBegins(): () => void {
+    return this.#givenBack.claimBegins();
   }
 
   take(cell: Cell, { epoch, lease }: StoredRecord): void {
@@ -119,7 +126,7 @@ export class Leases {
   /** The lease is over, by a commit that said so. */
   drop(cell: Cell): void {
     if (cell.held === undefined) return;
-    if (this.#claimsUnderWay > 0) this.#givenBack.set(cell.key, cell.held.epoch);
+    this.#givenBack.add(cell.key, cell.held.epoch);
     cell.held = undefined;
     cell.alarm?.();
     cell.alarm = undefined;
@@ -167,28 +174,47 @@ export class Leases {
   }
 
   /**
-   * Makes sure before an effect that the lease runs for a while yet. After a pause of the whole process it may be over without
-   * anything here having noticed.
+   * Makes sure before an effect that the lease is ours and runs for a while yet. What the store said a moment ago counts; later the store
+   * is asked: others may have taken the resource over although the lease has not run out, because the store lost sight of this engine
+   * before it noticed, and after a pause of the whole process, or of the whole machine, no clock here tells that it is over.
    */
   async confirm(cell: Cell, attempt: Attempt, options: WriteOptions): Promise<void> {
     const marginMs = Math.min(1_000, this.#leaseMs / 5);
-    const runsForAWhile = () => cell.held !== undefined && cell.held.until - this.#ports.time.now() > marginMs;
-    // Looked at again after each answer: it may have come so late that what it says is over, too.
-    while (!runsForAWhile()) {
-      await cell.serial(async () => {
-        const owner = this.#owner;
-        if (cell.held === undefined || owner === null || cell.attempts.get(attempt.operation.id) !== attempt) return;
-        const held = [{ key: cell.key, epoch: cell.held.epoch }];
-        const asked = this.#ports.time.now();
-        const ask = () => this.#ports.store.renew(owner, held, this.#leaseMs);
-        const kept = await this.#ports.writer.persist("renew", ask, options);
-        if (kept.length === 0) this.lose(cell);
-        else if (cell.held !== undefined) cell.held.until = asked + this.#leaseMs;
-      });
+    const runsFor = (ms: number) => cell.held !== undefined && cell.held.until - this.#ports.time.now() > ms;
+    // Each time that the store vouches for a lease it lasts its whole length again, so what is left of it tells how long ago that was.
+    if (runsFor(Math.max(marginMs, this.#leaseMs - trustMs))) return;
+    for (let tries = 0; tries === 0 || !runsFor(marginMs); tries++) {
+      // Looked at again after each answer: it may have come so late that what it says is over, too.
+      if (tries === mostConfirmations) {
+        throw new JournalError("store-unavailable", "the store answers more slowly than a lease lasts");
+      }
+      await cell.serial(() => this.#prove(cell, attempt, options));
       if (attempt.interrupted !== undefined) return;
       if (this.#owner === null || cell.held === undefined || cell.attempts.get(attempt.operation.id) !== attempt)
         throw new JournalError("lease-lost");
     }
+  }
+
+  /** Within the cell's turn. */
+  async #prove(cell: Cell, attempt: Attempt, options: WriteOptions): Promise<void> {
+    const { store, writer, time } = this.#ports;
+    const owner = this.#owner;
+    if (cell.held === undefined || owner === null || cell.attempts.get(attempt.operation.id) !== attempt) return;
+    const { key } = cell;
+    const { epoch } = cell.held;
+    let asked = 0;
+    const ask = () => {
+      asked = time.now();
+      return store.renew(owner, [{ key, epoch }], this.#leaseMs);
+    };
+    const kept = await writer.persist("renew", ask, options);
+    if (kept.length > 0) {
+      if (cell.held !== undefined) cell.held.until = asked + this.#leaseMs;
+      return;
+    }
+    // It may be ours under the next epoch, by a claim whose answer was lost.
+    cell.snapshot = undefined;
+    await this.stands(cell);
   }
 
   /** Prolongs all leases in one call. Answers the cells whose leases did not come back: they have to be looked at. */

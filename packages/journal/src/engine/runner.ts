@@ -18,6 +18,7 @@ import type { Lanes } from "./lanes.js";
 import type { Leases } from "./leases.js";
 import { type Origin, originFrom, originSeqs, resultsFrom } from "./origin.js";
 import type { StoreTime } from "./time.js";
+import { Unrecorded } from "./unrecorded.js";
 import { messageOf, verdictOn } from "./verdict.js";
 import type { Seen, Tenure, WriteOptions, Writer } from "./writer.js";
 
@@ -72,9 +73,11 @@ export class Runner implements AttemptHost {
   readonly #ports: RunnerPorts;
   /** Cells with work that found no room, and the lanes in which it looked for it. */
   readonly #hungry = new Map<Cell, Set<string>>();
+  readonly #unrecorded: Unrecorded;
 
   constructor(ports: RunnerPorts) {
     this.#ports = ports;
+    this.#unrecorded = new Unrecorded(ports.random);
   }
 
   /**
@@ -86,6 +89,7 @@ export class Runner implements AttemptHost {
     let spare = place;
     try {
       if (!(await leases.stands(cell))) return;
+      this.#interruptEnded(cell);
       await this.#endOverdue(cell);
       await this.#endOverdueQueued(cell);
       await this.#pruneIfDue(cell);
@@ -94,8 +98,9 @@ export class Runner implements AttemptHost {
       const { state } = cell.snapshot;
       const hungryFor = new Set<string>();
       const now = this.now();
-      for (const operation of mayBegin() ? runnable(state, now) : []) {
-        if (cell.attempts.has(operation.id)) continue;
+      const notBefore = this.#unrecorded.until(cell.key);
+      for (const operation of mayBegin() && notBefore <= now ? runnable(state, now) : []) {
+        if (cell.attempts.has(operation.id) || isExcluded(operation, cell.attempts.values())) continue;
         if (spare === operation.lane) spare = null;
         else if (!lanes.tryEnter(operation.lane)) {
           hungryFor.add(operation.lane);
@@ -106,11 +111,15 @@ export class Runner implements AttemptHost {
       // Without anything that runs it is given back, and claimed again by whoever has room.
       if (cell.attempts.size > 0 && hungryFor.size > 0) this.#hungry.set(cell, hungryFor);
       else this.#hungry.delete(cell);
-      if (cell.attempts.size > 0) return this.#wakeFor(cell, now);
-      lookBy(await leases.giveBack(cell, nextLook(state)));
+      if (cell.attempts.size > 0) return this.#wakeFor(cell, now, notBefore);
+      if (hungryFor.size > 0) await this.#denyLostRunners(cell);
+      const next = nextLook(state);
+      lookBy(await leases.giveBack(cell, next === null ? null : Math.max(next, notBefore)));
     } catch (error) {
       // Nothing runs under the lease: held, it would be renewed for ever and nobody would try again.
-      if (cell.attempts.size === 0) lookBy(await leases.giveBack(cell, this.now() + failedTendMs));
+      if (cell.attempts.size === 0) lookBy(await leases.giveBack(cell, this.now() + failedTendMs).catch(() => null));
+      // Where not even that came through, the lease runs out.
+      lookBy(this.now() + leases.leaseMs);
       throw error;
     } finally {
       if (spare !== null) freed(spare);
@@ -128,10 +137,11 @@ export class Runner implements AttemptHost {
   }
 
   /** What is due on the resource while something runs on it: a retry beside it, a deadline behind it. */
-  #wakeFor(cell: Cell, now: number): void {
+  #wakeFor(cell: Cell, now: number, notBefore: number): void {
     cell.alarm?.();
     cell.alarm = undefined;
-    const at = cell.snapshot ? nextLookBeside(cell.snapshot.state, cell.attempts, now) : null;
+    const next = cell.snapshot ? nextLookBeside(cell.snapshot.state, cell.attempts, now) : null;
+    const at = notBefore > now ? Math.min(next ?? notBefore, notBefore) : next;
     if (at === null) return;
     cell.alarm = this.#ports.after(Math.max(0, at - this.now()), () => {
       cell.alarm = undefined;
@@ -195,6 +205,15 @@ export class Runner implements AttemptHost {
   }
 
   // --- what is due on a resource besides running ---
+
+  /** What runs here although it has ended in the journal is told so; nothing that it would exclude begins before it has stopped. */
+  #interruptEnded({ snapshot, attempts }: Cell): void {
+    if (!snapshot) return;
+    for (const [id, attempt] of attempts) {
+      if (snapshot.state.open.some((operation) => operation.id === id)) continue;
+      attempt.interrupt(new Interrupted("cancelled", "the operation was ended elsewhere"));
+    }
+  }
 
   /** Ends what was cancelled or whose time is up. What runs here is told to stop and ends when it has. */
   async #endOverdue(cell: Cell): Promise<void> {
@@ -311,6 +330,17 @@ export class Runner implements AttemptHost {
     });
   }
 
+  /**
+   * Whoever gives a resource back because there is no room has recorded nothing, like a runner that is lost. Before it is taken for one
+   * too often, the resource is told that nothing was lost.
+   */
+  async #denyLostRunners(cell: Cell): Promise<void> {
+    if (!cell.snapshot || cell.held === undefined) return;
+    const { record, state } = cell.snapshot;
+    if (record.epoch - state.heldEpoch < lostRunnersBeforeBackoff / 2) return;
+    await this.#write(cell, null, (draft) => draft.touch("there was no room to run it"));
+  }
+
   // --- run ---
 
   /** A place in the operation's lane is taken. */
@@ -320,6 +350,9 @@ export class Runner implements AttemptHost {
     this.#ports.follow("run", cell, async () => {
       try {
         await this.#attempt(cell, attempt, origin, data);
+      } catch (error) {
+        if (saysUnrecorded(error)) this.#unrecorded.failed(cell.key, this.now());
+        throw error;
       } finally {
         if (cell.attempts.get(operation.id) === attempt) cell.attempts.delete(operation.id);
         this.#ports.freed(operation.lane);
@@ -492,6 +525,7 @@ export class Runner implements AttemptHost {
       },
       options,
     );
+    this.#unrecorded.recorded(cell.key);
     settled(written);
     // The commit's answer was lost: what it led to has to be read.
     if (cell.snapshot === undefined) await writer.refresh(cell, options);
@@ -542,6 +576,18 @@ function describeFirst(draft: Draft, open: OpenOperation, attempt: Attempt, desc
   if (description === null) return open;
   draft.describe(open, description, attempt.attribution);
   return { ...open, description };
+}
+
+/** J7: nothing begins beside what it excludes, whatever the record says of whose turn it is: what has ended there may still be running. */
+function isExcluded({ mode }: OpenOperation, attempts: Iterable<Attempt>): boolean {
+  for (const { operation } of attempts) if (mode === "exclusive" || operation.mode === "exclusive") return true;
+  return false;
+}
+
+/** An attempt went wrong, and not even that could be recorded. Not so if another engine goes on with it, or it is about to be set aside. */
+function saysUnrecorded(error: unknown): boolean {
+  if (error instanceof Interrupted) return false;
+  return !(error instanceof JournalError && ["lease-lost", "stopped", "unreadable"].includes(error.code));
 }
 
 /** The journal's own errors that say so of a value: a store that does not answer, or a lease that is lost, is another matter. */

@@ -95,7 +95,7 @@ export class Writer {
     for (let conflicts = 0; ; ) {
       const snapshot = cell.snapshot ?? null;
       const now = this.#ports.time.now();
-      const seen: Seen = { snapshot, leased: cell.held !== undefined || isLeased(snapshot, now), parts: texts, now };
+      const seen: Seen = { snapshot, leased: cell.held !== undefined || isLeased(snapshot), parts: texts, now };
       let planned: Plan<Result>;
       try {
         planned = plan(() => this.#draft(cell.key, seen), seen);
@@ -250,9 +250,12 @@ function stateAt(record: StoredRecord, before: Snapshot | null | undefined): Res
 
 const keep: Tenure = { lease: "keep", raisesEpoch: false, dueAt: "keep", wake: false };
 
-export function isLeased(snapshot: Snapshot | null, now: number): boolean {
-  const lease = snapshot?.record.lease ?? null;
-  return lease !== null && lease.until > now;
+/**
+ * Whether an engine may be in the middle of the resource's operations. Also where the lease has run out: its owner may have stood still
+ * and renew it in the next moment, as long as nobody has taken it. Only a claim ends a lease.
+ */
+export function isLeased(snapshot: Snapshot | null): boolean {
+  return snapshot !== null && snapshot.record.lease !== null;
 }
 
 /**

@@ -22,6 +22,8 @@ export interface BatcherOptions<Item, Result> {
    */
   readonly weightOf?: (item: Item) => number;
   readonly maxWeight?: number;
+  /** Says of an error that it is the affair of one item, and that nothing was done: each item of the batch is then run by itself. */
+  readonly isOfOne?: (error: unknown) => boolean;
 }
 
 /** What `batcher` makes. */
@@ -129,12 +131,20 @@ class GroupBatcher<Item, Result> implements Batcher<Item, Result> {
       if (results.length !== batch.length) throw new Error(`${results.length} results for a batch of ${batch.length}`);
       batch.forEach(({ resolve }, index) => resolve(results[index] as Result));
     } catch (reason) {
-      for (const { reject } of batch) reject(reason);
+      if (batch.length > 1 && this.#options.isOfOne?.(reason)) await this.#runEach(batch);
+      else for (const { reject } of batch) reject(reason);
     }
     this.#underWay--;
     for (const { key } of batch) if (key !== undefined) this.#letNextOf(key);
     this.#schedule();
     this.#answerIdle();
+  }
+
+  /** One after the other: each may be the one that fails. */
+  async #runEach(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+    for (const { item, resolve, reject } of batch) {
+      await this.#options.run([item]).then(([result]) => resolve(result as Result), reject);
+    }
   }
 
   #letNextOf(key: string): void {

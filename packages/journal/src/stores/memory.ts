@@ -8,6 +8,7 @@ import type {
   EntryRange,
   Expected,
   Held,
+  HeldPage,
   Label,
   PartRange,
   Query,
@@ -147,6 +148,14 @@ class MemoryStore implements Store {
       kept.push(key);
     }
     return kept;
+  }
+
+  async heldBy(owner: string, { after, limit }: HeldPage): Promise<readonly string[]> {
+    return [...this.#shelves.values()]
+      .filter(({ record }) => record.lease?.owner === owner && isAfter(record.key, after))
+      .map(({ record }) => record.key)
+      .sort(byBytes)
+      .slice(0, limit);
   }
 
   async release(owner: string, held: readonly Release[]): Promise<void> {

@@ -30,6 +30,7 @@ export function interposedStore(store: Store, interpose: Interpose): Store {
     commit: through("commit"),
     claim: through("claim"),
     renew: through("renew"),
+    heldBy: through("heldBy"),
     release: through("release"),
     attend: through("attend"),
     leave: through("leave"),

@@ -105,8 +105,8 @@ export class Witness {
   ): void {
     const lease = old?.lease ?? null;
     if (old === undefined || lease === null) return;
-    const stays = record.lease?.owner === lease.owner && record.epoch === old.epoch;
-    if (stays) return;
+    // Also under a new epoch: who takes up its own lease, which had run out, goes on.
+    if (record.lease?.owner === lease.owner) return;
     const own = process.owners.has(lease.owner);
     const live = lease.until > now;
     must(own || !live || call.method === "reap", () => {
@@ -248,8 +248,9 @@ export class Witness {
     const { known, operation, process } = running;
     for (const other of this.running) {
       if (other === running || other.operation.key !== operation.key || !isAlive(other)) continue;
+      // One that was told to stop and did not was given up.
       const ended = !state.open.some(({ id }) => id === other.operation.id);
-      if (ended) continue;
+      if (ended && other.operation.signal.aborted) continue;
       if (other.operation.id === operation.id) {
         must(false, () => `J3: ${process} runs "${known.asked.name}" while ${other.process} does, too`);
       }

@@ -48,6 +48,32 @@ export const cancelTests: EngineTests = {
     assert.deepEqual((await process.journal.operation("k", id))?.outcome, cancelled);
   },
 
+  "J8: what is cancelled while its engine stands still for longer than its lease is told, and nothing begins beside it":
+    async (story) => {
+      const bench = new Bench();
+      const kinds = { job: bench.kind({ deaf: true }) };
+      const engine = await story.engine({ kinds });
+      const desk = await story.process({ kinds });
+      const a = await accept(engine, "k", job("a"));
+      await story.until("a runs", () => bench.runs("a"));
+      const { signal } = bench.job("a").operation;
+      const ice = engine.store.hold();
+      await story.clock.jump(leaseMs + 1_000);
+      const replaces = () => ({
+        result: null,
+        cancel: [{ operation: a, reason: "not wanted" }],
+        change: { accept: [job("b")] },
+      });
+      await desk.journal.transact("k", replaces, { by: bob });
+      ice.letGo();
+      await story.until("a is told", () => signal.aborted);
+      assert.ok(signal.reason instanceof Interrupted && signal.reason.why === "cancelled");
+      assert.ok(bench.runs("a"), `${bench.running.join(" and ")} run at once`);
+      bench.job("a").finish();
+      await story.until("b runs", () => bench.runs("b"));
+      assert.deepEqual((await desk.journal.operation("k", a))?.outcome, cancelled);
+    },
+
   "J8: a running operation is told at once, ends as cancelled, and records nothing more": async (story) => {
     const [first, second, afterwards] = [gate(), gate(), gate<string>()];
     let signal: AbortSignal | undefined;

@@ -142,6 +142,39 @@ export const oneRunnerTests: EngineTests = {
     assert.equal(steps.length, 1);
   },
 
+  "J3: an engine that stood still for longer than its lease, with nobody taking over, goes on with what it runs":
+    async (story) => {
+      const bench = new Bench();
+      const process = await story.engine({ kinds: { job: bench.kind() } });
+      const id = await accept(process, "k", job("a"));
+      await story.until("a runs", () => bench.runs("a"));
+      // What is due is claimed before the lease is renewed: the lease is taken up under a new epoch.
+      const renewals = process.store.hold(["renew"]);
+      await story.clock.jump(leaseMs + 1_000);
+      await story.pass(6_000);
+      renewals.letGo();
+      await story.pass(leaseMs);
+      assert.ok(bench.runs("a"));
+      assert.equal(bench.job("a").operation.signal.aborted, false);
+      bench.job("a").finish("done");
+      assert.deepEqual(await story.ends(process, "k", id), { kind: "succeeded", result: "done" });
+      assert.deepEqual(bench.begun, ["a"]);
+    },
+
+  "J3: an answer to a claim that is lost does not put to sleep what was claimed": async (story) => {
+    const bench = new Bench();
+    const kinds = { job: bench.kind() };
+    const process = await story.engine({ kinds });
+    const desk = await story.process({ kinds });
+    process.store.fail("claim", "after");
+    for (const key of numbered(5, "k")) await accept(desk, key, job(key));
+    const acceptedAt = story.now;
+    await story.until("they run", () => bench.running.length === 5);
+    assert.ok(story.now - acceptedAt < leaseMs / 2, `took ${story.now - acceptedAt} ms`);
+    await story.pass(2 * leaseMs);
+    assert.equal(bench.begun.length, 5, "each once");
+  },
+
   "J3: an engine that the store no longer vouches for lets go of everything, and comes back under another name": async (
     story,
   ) => {
@@ -198,6 +231,60 @@ export const oneRunnerTests: EngineTests = {
 
 /** What a store must do that several processes share. */
 export const takeOverByAnotherTests: EngineTests = {
+  "J3: an engine makes sure before a step, and runs none where another has taken over that it has not heard of": async (
+    story,
+  ) => {
+    const doors = [gate(), gate()];
+    const effects: string[] = [];
+    const kinds = (name: string, door: Promise<void> | undefined) => ({
+      job: {
+        run: async (operation: Operation) => {
+          await operation.step("one", () => undefined);
+          await door;
+          await operation.step("two", () => effects.push(name));
+        },
+      },
+    });
+    const first = await story.engine({ kinds: kinds("first", doors[0]?.passed) });
+    const second = await story.engine({ kinds: kinds("second", doors[1]?.passed) });
+    await accept(first, "k", { kind: "job" });
+    await story.until("it runs", () => first.journal.running === 1);
+    // As if the session that vouches for it had broken without a word.
+    const [owner = ""] = first.store.presences.keys();
+    await first.store.store.leave(owner);
+    await story.until("the second has taken over", () => second.journal.running === 1);
+    await story.clock.jump(2_000);
+    doors[0]?.open();
+    await story.quiet();
+    assert.deepEqual(effects, []);
+    doors[1]?.open();
+    await story.until("it has run", () => effects.length > 0);
+    await story.pass(2_000);
+    assert.deepEqual(effects, ["second"]);
+  },
+
+  "J11: a commit that lands under the name of an engine that was taken for dead meanwhile is not waited for": async (
+    story,
+  ) => {
+    const bench = new Bench();
+    const kinds = { job: bench.kind() };
+    const process = await story.engine({ kinds });
+    await change(process, "k", { data: 1 });
+    const commits = process.store.hold(["commit"]);
+    const accepting = accept(process, "k", job("a"));
+    await story.until("the commit is under way", () => commits.waiting === 1);
+    const [owner = ""] = process.store.presences.keys();
+    process.store.presences.get(owner)?.();
+    await process.store.store.leave(owner);
+    await story.until("it came back", () => process.store.presences.size === 2);
+    await story.pass(2_000);
+    commits.letGo();
+    await accepting;
+    const acceptedAt = story.now;
+    await story.until("a runs", () => bench.runs("a"));
+    assert.ok(story.now - acceptedAt < leaseMs / 2, `took ${story.now - acceptedAt} ms`);
+  },
+
   "J11: an engine that runs already goes on with what a killed one ran, without waiting for its lease": async (
     story,
   ) => {

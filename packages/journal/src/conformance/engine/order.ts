@@ -8,6 +8,7 @@ import {
   type EngineTests,
   entriesOf,
   isJournalError,
+  leaseMs,
   numbered,
   type Process,
   read,
@@ -45,6 +46,24 @@ export const orderTests: EngineTests = {
     assert.ok(bench.runs("s1"), "x waits for s1");
     await runsOut(story, bench, ["s1"], ["x"], ["s3", "s4"], ["y"]);
   },
+
+  "J7: what is put in front while an engine stands still for longer than its lease does not run beside what it runs":
+    async (story) => {
+      const bench = new Bench();
+      const kinds = { job: bench.kind({ deaf: true }) };
+      const engine = await story.engine({ kinds });
+      const desk = await story.process({ kinds });
+      await accept(engine, "k", job("a"));
+      await story.until("a runs", () => bench.runs("a"));
+      const ice = engine.store.hold();
+      await story.clock.jump(leaseMs + 1_000);
+      await accept(desk, "k", job("b", { place: "front" }));
+      ice.letGo();
+      await story.pass(2_000);
+      assert.ok(bench.runs("a"), `${bench.running.join(" and ")} run at once`);
+      await runsOut(story, bench, ["a"], ["b"]);
+      assert.deepEqual(bench.begun, ["a", "b"]);
+    },
 
   "J7: a shared operation that comes while others run joins them": async (story) => {
     const bench = new Bench();

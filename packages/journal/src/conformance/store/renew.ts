@@ -3,8 +3,21 @@ import type { StoredRecord } from "../../store.js";
 import { changeOf } from "../changes.js";
 import { leaseMs, type StoreFixture, type StoreTests } from "../store-fixture.js";
 
-/** `renew`. */
+/** `renew` and `heldBy`. */
 export const renewTests: StoreTests = {
+  "J3: an owner is told what it holds, also what has run out, in the order of keys and page by page": async (
+    fixture,
+  ) => {
+    for (const key of ["b", "ä", "a", "c"]) await fixture.createHeld(key, "runner");
+    await fixture.createHeld("other's", "other");
+    await fixture.create("free");
+    fixture.clock.advance(2 * leaseMs);
+    const { store } = fixture;
+    assert.deepEqual(await store.heldBy("runner", { after: null, limit: 3 }), ["a", "b", "c"]);
+    assert.deepEqual(await store.heldBy("runner", { after: "c", limit: 3 }), ["ä"]);
+    assert.deepEqual(await store.heldBy("nobody", { after: null, limit: 3 }), []);
+  },
+
   "J3: a renewed lease runs anew from now, and so does the due time that stands for it": async (fixture) => {
     const held = await fixture.createHeld("k", "runner");
     fixture.clock.advance(10_000);

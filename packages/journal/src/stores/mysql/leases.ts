@@ -1,8 +1,8 @@
-import type { Held, Release } from "../../store.js";
+import type { Held, HeldPage, Release } from "../../store.js";
 import { textOf } from "./rows.js";
 import type { Row, Session } from "./session.js";
 import type { Sessions } from "./sessions.js";
-import { bytes, chunks, dueAtSql, int, listOf } from "./sql.js";
+import { bytes, chunks, dueAtSql, int, limitOf, listOf } from "./sql.js";
 import type { Tables } from "./tables.js";
 
 /** Leases of one transaction. */
@@ -32,6 +32,18 @@ export async function renew(
     for (const key of keys) kept.add(key);
   }
   return held.map(({ key }) => key).filter((key) => kept.has(key));
+}
+
+/** Keys that the owner has a lease on, by key. All of them are put in order: as many as a process can run. */
+export async function heldBy(
+  sessions: Sessions,
+  { resource }: Tables,
+  owner: string,
+  { after, limit }: HeldPage,
+): Promise<readonly string[]> {
+  const sql = `select \`key\` from ${resource} force index (by_owner)
+    where lease_owner = ${bytes(owner)} and \`key\` > ${bytes(after ?? "")} order by \`key\` limit ${limitOf(limit)}`;
+  return (await sessions.use((session) => session.rows(sql))).map((row) => textOf(row.key));
 }
 
 /** Gives leases back that did not move on. */

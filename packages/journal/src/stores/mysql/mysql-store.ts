@@ -8,6 +8,7 @@ import type {
   EntryRange,
   Expected,
   Held,
+  HeldPage,
   PartRange,
   Query,
   Release,
@@ -24,7 +25,7 @@ import { backlog } from "./backlog.js";
 import { claim } from "./claim.js";
 import { Commits } from "./commit.js";
 import type { MysqlPool } from "./driver.js";
-import { release, renew } from "./leases.js";
+import { heldBy, release, renew } from "./leases.js";
 import { checkSchema, migrate } from "./migrate.js";
 import { checkFits, weightOf } from "./packet.js";
 import { Presence } from "./presence.js";
@@ -135,6 +136,10 @@ export class MysqlStore implements Store {
 
   renew(owner: string, held: readonly Held[], leaseMs: number): Promise<readonly string[]> {
     return this.#during(renew(this.#sessions, this.#tables, this.#now(), owner, held, leaseMs));
+  }
+
+  heldBy(owner: string, page: HeldPage): Promise<readonly string[]> {
+    return this.#during(heldBy(this.#sessions, this.#tables, owner, page));
   }
 
   release(owner: string, held: readonly Release[]): Promise<void> {

@@ -5,14 +5,20 @@ import type { Sessions } from "./sessions.js";
 import { bytes } from "./sql.js";
 import type { Tables } from "./tables.js";
 
-/** How often to look whether the session still holds its locks: a connection may break without a word. */
-const lookEveryMs = 5_000;
+/**
+ * How often to look whether the session still holds its locks: a connection may break without a word, and others then run what this
+ * process runs.
+ */
+const lookEveryMs = 1_000;
 
-/** A session that does not answer for so long cannot be relied on; a lease lasts longer. */
-const answerWithinMs = 10_000;
+/** A session that does not answer for so long cannot be relied on. */
+const answerWithinMs = 3_000;
+
+/** How often to write down when the owners were last seen, for other servers of a cluster. */
+const writeEveryMs = 5_000;
 
 /** How long the server may take to notice that an earlier session of the same owner is gone. */
-const comeBackWithinS = 5;
+const comeBackWithinS = 2;
 
 /**
  * How long the session may be idle. It never is for so long, because it is looked at: a server that is set to end idle sessions sooner
@@ -34,6 +40,7 @@ export class Presence {
   readonly #now: () => string;
   readonly #lost = new Map<string, () => void>();
   #session: Promise<Session> | undefined;
+  #writtenAt = performance.now();
 
   /** `now` answers the store's clock in SQL. */
   constructor(sessions: Sessions, tables: Tables, database: string, now: () => string) {
@@ -100,7 +107,7 @@ export class Presence {
   #hold(): Promise<Session> {
     let looking: NodeJS.Timeout | undefined;
     const broke = () => {
-      clearInterval(looking);
+      clearTimeout(looking);
       if (this.#session === holding) this.#broke();
     };
     const holding = this.#sessions.hold(broke, answerWithinMs).then((session) =>
@@ -109,10 +116,11 @@ export class Presence {
           session.end();
           throw error;
         });
-        looking = setInterval(() => {
-          if (session.ended) clearInterval(looking);
-          else void this.#look(session);
-        }, lookEveryMs).unref();
+        const look = async () => {
+          await this.#look(session);
+          if (!session.ended) looking = setTimeout(() => void look(), lookEveryMs).unref();
+        };
+        looking = setTimeout(() => void look(), lookEveryMs).unref();
         return session;
       }),
     );
@@ -139,11 +147,17 @@ export class Presence {
       const attending = owners.filter((owner) => this.#lost.has(owner));
       // An owner that left in the meantime is no reason to give up the others.
       // The row is for others to read; that it cannot be written does not break the lock.
-      if (Number(row?.held) === 1) await this.#write(session, attending).catch(() => {});
+      if (Number(row?.held) === 1) await this.#writeAgain(session, attending).catch(() => {});
       else if (attending.length === owners.length) session.end();
     } catch {
       session.end();
     }
+  }
+
+  async #writeAgain(session: Session, owners: readonly string[]): Promise<void> {
+    if (performance.now() - this.#writtenAt < writeEveryMs) return;
+    this.#writtenAt = performance.now();
+    await this.#write(session, owners);
   }
 
   async #write(session: Session, owners: readonly string[]): Promise<void> {

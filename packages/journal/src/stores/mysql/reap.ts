@@ -4,7 +4,7 @@ import { thisServer } from "./presence.js";
 import { textOf } from "./rows.js";
 import type { Session } from "./session.js";
 import type { Sessions } from "./sessions.js";
-import { bytes, int } from "./sql.js";
+import { bytes, int, listOf } from "./sql.js";
 import type { Tables } from "./tables.js";
 
 /** Rows of owners that another server knew: nobody can tell whether they live, but by then their leases have run out. */
@@ -13,7 +13,11 @@ const forgottenAfterMs = 3_600_000;
 /** How often to free the leases of an owner if others lock them at the same time. */
 const mostAttempts = 10;
 
-/** J11: an owner is dead if its lock can be taken. `now` is the store's clock in SQL. Answers how many leases were freed. */
+/**
+ * J11: an owner is dead if its lock can be taken. So is one that has leases and no row: owners are written down before their first
+ * lease, so it was buried, or has left, while a commit of it was under way. `now` is the store's clock in SQL. Answers how many leases
+ * were freed.
+ */
 export async function reap(sessions: Sessions, tables: Tables, now: string): Promise<number> {
   return sessions.use(async (session) => {
     const rows = await session.rows(`select name, lock_name, server = ${thisServer} as here from ${tables.owner}
@@ -24,8 +28,21 @@ export async function reap(sessions: Sessions, tables: Tables, now: string): Pro
       if (Number(row.here) === 1) freed += await bury(session, tables, now, name, textOf(row.lock_name));
       else await forget(session, tables, name);
     }
+    for (const name of await unknown(session, tables)) freed += await free(session, tables, now, name);
     return freed;
   });
+}
+
+/** Goes from owner to owner over the index of leases, not from lease to lease. Leases are read first: their owners came before them. */
+async function unknown(session: Session, { resource, owner }: Tables): Promise<readonly string[]> {
+  const leasers = await session.rows(
+    `select distinct lease_owner from ${resource} force index (by_owner) where lease_owner > ''`,
+  );
+  const names = leasers.map((row) => textOf(row.lease_owner));
+  if (names.length === 0) return [];
+  const rows = await session.rows(`select name from ${owner} where name in ${listOf(names, bytes)}`);
+  const known = new Set(rows.map((row) => textOf(row.name)));
+  return names.filter((name) => !known.has(name));
 }
 
 /** Under the lock of the dead: so no other process does the same, and the owner cannot come back in the middle. */

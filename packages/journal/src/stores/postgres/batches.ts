@@ -21,57 +21,42 @@ const maxReads = 128;
 /** Letters of all texts of a batch, so that large changes do not hold small ones up. */
 const maxLetters = 1_000_000;
 
-/** What became of one change of a batch; a mistake in it is its own affair. */
-type Settled = { readonly outcome: CommitOutcome } | { readonly error: unknown };
-
 /** J12: commits at the same time share a statement, and so a transaction and a flush. */
 export class Commits {
   readonly #sessions: Sessions;
   readonly #statements;
   readonly #clock: () => number | null;
-  readonly #batcher: Batcher<Change, Settled>;
+  readonly #batcher: Batcher<Change, CommitOutcome>;
 
   constructor(sessions: Sessions, schema: Schema, clock: () => number | null) {
     this.#sessions = sessions;
     this.#statements = commitStatements(schema);
     this.#clock = clock;
     this.#batcher = batcher({
-      run: (changes) => this.#run(changes),
+      run: (changes) => this.#commit(changes),
       maxItems: maxChanges,
       inFlight,
       keyOf: ({ key }) => key,
       weightOf: letters,
       maxWeight: maxLetters,
+      isOfOne,
     });
   }
 
-  async add(change: Change): Promise<CommitOutcome> {
-    const settled = await this.#batcher.add(change);
-    if ("error" in settled) throw settled.error;
-    return settled.outcome;
+  add(change: Change): Promise<CommitOutcome> {
+    return this.#batcher.add(change);
   }
 
   idle(): Promise<void> {
     return this.#batcher.idle();
   }
 
-  async #run(changes: readonly Change[]): Promise<readonly Settled[]> {
-    try {
-      return await this.#commit(changes);
-    } catch (error) {
-      if (changes.length === 1 || error instanceof JournalError) throw error;
-      // One of them holds what PostgreSQL refuses, and nothing was committed. The others must not suffer for it.
-      const settled = changes.map((change) => this.#commit([change]).catch((own: unknown) => [{ error: own }]));
-      return (await Promise.all(settled)).flat();
-    }
-  }
-
-  async #commit(changes: readonly Change[]): Promise<readonly Settled[]> {
+  async #commit(changes: readonly Change[]): Promise<readonly CommitOutcome[]> {
     const sorted = inLockOrder(changes);
     const { statement, values } = commitQuery(this.#statements, sorted, this.#clock());
     const outcomes = commitOutcomes(sorted, await this.#sessions.run(statement, values));
     const byKey = new Map(sorted.map(({ key }, index) => [key, outcomes[index]]));
-    return changes.map(({ key }) => ({ outcome: byKey.get(key) ?? { kind: "conflict" } }));
+    return changes.map(({ key }) => byKey.get(key) ?? { kind: "conflict" });
   }
 }
 
@@ -85,6 +70,7 @@ export function readBatcher(sessions: Sessions, schema: Schema): Batcher<ReadReq
     },
     maxItems: maxReads,
     inFlight,
+    isOfOne,
   });
 }
 
@@ -96,7 +82,13 @@ export function entriesBatcher(sessions: Sessions, schema: Schema): Batcher<Entr
       entriesAnswers(requests, await sessions.run(statement, entriesValues(requests))),
     maxItems: maxReads,
     inFlight,
+    isOfOne,
   });
+}
+
+/** One of them holds what PostgreSQL refuses, or is damaged, and nothing was done. The others must not suffer for it. */
+function isOfOne(error: unknown): boolean {
+  return !(error instanceof JournalError && error.code !== "unreadable");
 }
 
 function letters(change: Change): number {

@@ -14,9 +14,12 @@ export interface DedicatedOptions {
 const shortestPauseMs = 100;
 const longestPauseMs = 5_000;
 /**
- * A session that leads nowhere is found out so late: a network may forget a connection without a word to either end.
+ * A session that leads nowhere is found out within the sum of both: a network may forget a connection without a word to
+ * either end, and the server may end a session without its word getting through. Others then run what this process
+ * runs, so it must not be long.
  */
-const heartbeatMs = 10_000;
+const heartbeatMs = 1_000;
+const answerWithinMs = 2_000;
 
 /**
  * One session that is there all the time. If it breaks a new one is opened, after pauses that grow while the server
@@ -93,7 +96,9 @@ export class Dedicated {
 
   /** A failure ends the session, which is noticed there. */
   async #heartbeat(session: Session): Promise<void> {
+    const late = setTimeout(() => void session.end(), answerWithinMs).unref();
     await session.run({ name: "osbert heartbeat", text: "select" }, []).catch(() => {});
+    clearTimeout(late);
     if (!session.ended) this.#timer = setTimeout(() => void this.#heartbeat(session), heartbeatMs).unref();
   }
 }

@@ -2,13 +2,16 @@ import { JournalError } from "../../errors.js";
 
 /**
  * What the store throws for an error of the driver: `store-unavailable` if it came from the connection or the state of
- * the server, so that repeating may help and the outcome may be unknown. Anything else is a mistake that repeating
- * would repeat, and stays as it is.
+ * the server, so that repeating may help and the outcome may be unknown; `unreadable` if what is stored is damaged.
+ * Anything else is a mistake that repeating would repeat, and stays as it is.
  */
 export function asStoreError(error: unknown): unknown {
   if (error instanceof JournalError || error instanceof TypeError || error instanceof RangeError) return error;
   const code = codeOf(error);
   if (!isSqlState(code)) return unavailable(brokenBy[code ?? ""] ?? "the connection to PostgreSQL broke", error);
+  if (damaged.has(code)) {
+    return new JournalError("unreadable", "PostgreSQL cannot read what it keeps: it is damaged", { cause: error });
+  }
   const reason = refusedBy[code] ?? refusedBy[code.slice(0, 4)] ?? refusedBy[code.slice(0, 2)];
   return reason === undefined ? error : unavailable(reason, error);
 }
@@ -31,6 +34,9 @@ export function endsSession(error: unknown): boolean {
   const code = codeOf(error);
   return !isSqlState(code) || code.startsWith("57P") || code.startsWith("08") || code === "25006";
 }
+
+/** Data or an index that is corrupt. Of the resource that was asked for: where several were, each is asked for by itself then. */
+const damaged: ReadonlySet<string> = new Set(["XX001", "XX002"]);
 
 /** Why the server said no, by SQLSTATE, its first four, or its class. */
 const refusedBy: Readonly<Record<string, string>> = {

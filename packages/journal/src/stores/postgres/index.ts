@@ -7,6 +7,7 @@ import type {
   EntryRange,
   Expected,
   Held,
+  HeldPage,
   PartRange,
   Query,
   Release,
@@ -25,7 +26,15 @@ import { clockStatement } from "./clock.js";
 import { inLockOrder } from "./commit.js";
 import { Dedicated } from "./dedicated.js";
 import { type PostgresPool, tolerateBrokenClients } from "./driver.js";
-import { reapStatement, releaseStatement, releaseValues, renewStatement, renewValues } from "./leases.js";
+import {
+  heldByStatement,
+  heldByValues,
+  reapStatement,
+  releaseStatement,
+  releaseValues,
+  renewStatement,
+  renewValues,
+} from "./leases.js";
 import { entriesQuery, findQuery, listStatements, partsValues } from "./lists.js";
 import { migrate } from "./migrate.js";
 import { Presence } from "./presence.js";
@@ -143,6 +152,11 @@ class PostgresStore implements Store {
     return rows.map((row) => textAt(row, 0));
   }
 
+  async heldBy(owner: string, page: HeldPage): Promise<readonly string[]> {
+    const rows = await this.#sessions.run(this.#statements.heldBy, heldByValues(owner, page));
+    return rows.map((row) => textAt(row, 0));
+  }
+
   async release(owner: string, held: readonly Release[]): Promise<void> {
     if (held.length === 0) return;
     await this.#sessions.run(this.#statements.release, releaseValues(owner, inLockOrder(held), this.#now()));
@@ -212,6 +226,7 @@ function statementsOf(schema: Schema) {
     clock: clockStatement,
     claim: claimStatement(schema),
     renew: renewStatement(schema),
+    heldBy: heldByStatement(schema),
     release: releaseStatement(schema),
     reap: reapStatement(schema),
     lists: listStatements(schema),

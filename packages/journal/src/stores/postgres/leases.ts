@@ -1,4 +1,4 @@
-import type { Held, Release } from "../../store.js";
+import type { Held, HeldPage, Release } from "../../store.js";
 import { clock } from "./clock.js";
 import { packNumbers, packTexts, text, texts } from "./columns.js";
 import { lookup } from "./lookup.js";
@@ -27,6 +27,18 @@ export function renewStatement({ resource }: Schema): Statement {
 export function renewValues(owner: string, held: readonly Held[], leaseMs: number, now: number | null): Value[] {
   const { separator, packed } = packTexts([held.map(({ key }) => key)]);
   return [separator, now, owner, leaseMs, packed[0] ?? "", packNumbers(held.map(({ epoch }) => epoch))];
+}
+
+/** All that the owner holds are put in order: as many as a process can run. */
+export function heldByStatement({ resource }: Schema): Statement {
+  return {
+    name: "osbert held by",
+    text: `select key from ${resource} where lease_owner = $1 and key > $2 order by key limit $3`,
+  };
+}
+
+export function heldByValues(owner: string, { after, limit }: HeldPage): Value[] {
+  return [owner, after ?? "", limit];
 }
 
 /** Tells the others if something is due at once: whoever gives a lease back in the middle of work is about to stop. */
@@ -68,16 +80,33 @@ export function releaseValues(owner: string, held: readonly Release[], now: numb
  * Frees the leases of owners whose advisory lock can be taken: the session that held it is gone, or let go of it. Of
  * processes that reap at the same time one gets the lock; the lock lasts until its work is committed. An owner that
  * came back meanwhile, with a new lock, is not forgotten.
+ *
+ * leaser, unknown: goes from owner to owner over the index of leases, not from lease to lease. An owner comes into its
+ * table before its first lease, so one that has a lease and is not there was reaped, or has left, while a commit of it
+ * was under way.
  */
 export function reapStatement({ resource, owner, channel }: Schema): Statement {
   return {
     name: "osbert reap",
     text: `
-      with clock as materialized (${clock(1)}),
+      with recursive clock as materialized (${clock(1)}),
       dead as materialized (select id, lock_key from ${owner} where id <> $2 and pg_try_advisory_xact_lock(lock_key)),
+      leaser(id) as (
+        (select lease_owner from ${resource} where lease_owner is not null order by lease_owner limit 1)
+        union all
+        select next.lease_owner
+        from leaser cross join lateral (
+          select lease_owner from ${resource} where lease_owner > leaser.id order by lease_owner limit 1
+        ) as next
+      ),
+      unknown as materialized (
+        select id from leaser
+        where id <> $2 and not exists (select from ${owner} as o where ${lookup("o.id", "leaser.id")})
+      ),
       leased as materialized (
-        select r.key, dead.id as owner
-        from dead cross join lateral (select key from ${resource} where lease_owner = dead.id offset 0) as r
+        select r.key, gone.id as owner
+        from (select id from dead union all select id from unknown) as gone
+        cross join lateral (select key from ${resource} where lease_owner = gone.id offset 0) as r
       ),
       freed as (
         update ${resource} as r

@@ -2,6 +2,7 @@ import {
   type BacklogRequest,
   beforeAllWork,
   type EntryRange,
+  type HeldPage,
   type LaneBacklog,
   type PartRange,
   type Query,
@@ -39,6 +40,8 @@ export const readSql = {
   countDue: counted("resource_due where lane = ? and due_at <= ?"),
   countLater: counted("resource_due where lane = ? and due_at > ?"),
   countLeased: counted("resource_lease where lease_owner > ''"),
+  // All that the owner holds are put in order: as many as a process can run.
+  heldBy: `select key from resource indexed by resource_lease where lease_owner = ? and key > ? order by key limit ?`,
   earliestDue: `select ${recordColumns} from resource indexed by resource_due
                 where lane = ? and due_at is not null order by due_at limit ?`,
   findLabelled: labelled("label.key >= ?"),
@@ -115,6 +118,10 @@ export class Reader {
       last = lane;
     }
     return { now, lanes, leased: countOf(countLeased.get(most)) };
+  }
+
+  heldBy(owner: string, { after, limit }: HeldPage): readonly string[] {
+    return (this.#statements.heldBy.all(owner, after ?? "", wholeOf(limit)) as Row[]).map(([key]) => textOf(key));
   }
 
   #findWork({ lane, after }: WorkRange, limit: number): readonly StoredRecord[] {
@@ -197,6 +204,7 @@ function prepare(database: Connection) {
     countDue: database.prepare(readSql.countDue).raw(),
     countLater: database.prepare(readSql.countLater).raw(),
     countLeased: database.prepare(readSql.countLeased).raw(),
+    heldBy: database.prepare(readSql.heldBy).raw(),
     earliestDue: database.prepare(readSql.earliestDue).raw(),
     findLabelled: database.prepare(readSql.findLabelled).raw(),
     findLabelledUpTo: database.prepare(readSql.findLabelledUpTo).raw(),

@@ -9,6 +9,7 @@ import type {
   EntryRange,
   Expected,
   Held,
+  HeldPage,
   PartRange,
   Query,
   Release,
@@ -162,6 +163,10 @@ export class EmbeddedStore implements SqliteStore {
     if (held.length === 0) return [];
     const asked = held.map(({ key, epoch }) => ({ key, epoch }));
     return (await this.#ask({ kind: "renew", owner, held: asked, leaseMs })).answer as readonly string[];
+  }
+
+  async heldBy(owner: string, page: HeldPage): Promise<readonly string[]> {
+    return this.#read((reader) => reader.heldBy(owner, page));
   }
 
   async release(owner: string, held: readonly Release[]): Promise<void> {
