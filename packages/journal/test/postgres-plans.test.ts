@@ -33,10 +33,7 @@ describe.skipIf(postgresUrl === null)("the plans of the statements", () => {
       await place.store();
       await place.pool.query(before(place));
       const session = await sessionOf(place);
-      for (const { statement, values } of statements(place)) {
-        await session.script(`prepare "${statement.name}" as ${statement.text}`);
-        await session.script(`explain ${execution(statement, values)}`); // Makes the plan that is kept.
-      }
+      await prepare(session, statements(place));
       await place.pool.query(rows(place, 1, 40_000));
       const wide: string[] = [];
       for (const { statement, values } of statements(place)) {
@@ -46,6 +43,45 @@ describe.skipIf(postgresUrl === null)("the plans of the statements", () => {
       }
       expect(wide).toEqual([]);
     }),
+  );
+
+  describe.each([
+    [20_000, 5],
+    [2_000, 50],
+    [50, 1_000],
+  ])(
+    "J10: with %i resources of %i parts, entries and labels each, every scan of these names the resource",
+    (resources, each) => {
+      test.each<[string, readonly ("prepare" | "fill" | "analyze")[]]>([
+        ["prepared on new tables", ["prepare", "fill"]],
+        ["prepared on tables that were counted while empty", ["analyze", "prepare", "fill"]],
+        ["prepared on full tables that were counted", ["fill", "analyze", "prepare"]],
+        ["prepared on new tables, and planned again when they were full and counted", ["prepare", "fill", "analyze"]],
+      ])("%s", (_, before) =>
+        PostgresPlace.use(async (place) => {
+          await place.store();
+          // Every use of a plan as the store's sessions have it, and plans for one set of values, which others may make.
+          const sessions = [await sessionOf(place), await sessionOf(place, "force_custom_plan")];
+          const steps = {
+            fill: () => place.pool.query(evenRows(place, resources, each)),
+            analyze: () => place.pool.query(analyze(place)),
+            prepare: async () => {
+              for (const session of sessions) await prepare(session, statements(place));
+            },
+          };
+          for (const step of before) await steps[step]();
+          const wide: string[] = [];
+          for (const session of sessions) {
+            for (const { statement, values } of statements(place)) {
+              for (const scan of unboundedScansOf(statement, await plannedNodes(session, statement, values))) {
+                wide.push(`${statement.name}: ${scan}`);
+              }
+            }
+          }
+          expect(wide).toEqual([]);
+        }),
+      );
+    },
   );
 
   test("J10: a claim reads nothing of a backlog in a lane without room", () =>
@@ -65,21 +101,40 @@ describe.skipIf(postgresUrl === null)("the plans of the statements", () => {
     }));
 });
 
-async function sessionOf(place: PostgresPlace): Promise<Session> {
+async function sessionOf(place: PostgresPlace, planCacheMode?: string): Promise<Session> {
   const session = await Session.open(place.newPool(), 60_000);
   place.atEnd(() => session.end());
+  if (planCacheMode !== undefined) await session.script(`set plan_cache_mode = ${planCacheMode}`);
   return session;
 }
 
+interface Use {
+  readonly statement: Statement;
+  readonly values: Value[];
+}
+
+/** Statements that are there twice, with other values, are prepared once. */
+async function prepare(session: Session, uses: readonly Use[]): Promise<void> {
+  const prepared = new Set<string>();
+  for (const { statement, values } of uses) {
+    if (!prepared.has(statement.name)) await session.script(`prepare "${statement.name}" as ${statement.text}`);
+    prepared.add(statement.name);
+    await session.script(`explain ${execution(statement, values)}`); // Makes the plan that is kept.
+  }
+}
+
 /** Every statement of the store, with values that find something in the filled tables. */
-function statements(place: PostgresPlace): { readonly statement: Statement; readonly values: Value[] }[] {
+function statements(place: PostgresPlace): Use[] {
   const schema = schemaOf(place.schema);
   const lists = listStatements(schema);
   const commits = commitStatements(schema);
   const at = { expected: { seq: 1, epoch: 0 } };
   const held = { key: "k5", epoch: 0, seq: 1, dueAt: null };
   const label = { name: "n", value: "v" };
-  const parts = { putParts: [{ id: "p", body: "1" }], deleteParts: ["q"], addLabels: [label], deleteEntries: [1] };
+  const removed = { removeLabels: [{ name: "n", value: "w" }], deleteEntries: [1] };
+  const parts = { putParts: [{ id: "p", body: "1" }], deleteParts: ["q"], addLabels: [label], ...removed };
+  const wideAt = { expected: { seq: 100_000, epoch: 0 } };
+  const wide = { ...parts, deleteParts: ["p1", "p20000", "p39999"], deleteEntries: [3, 20_000, 39_999] };
   const page = { after: null, limit: 5 };
   return [
     readQuery(readStatements(schema), [{ key: "k1", parts: [] }]),
@@ -93,7 +148,9 @@ function statements(place: PostgresPlace): { readonly statement: Statement; read
     findQuery(lists, { ...page, work: { lane: null, after: { lane: "backlog", dueAt: 20_000, key: "k" } } }),
     findQuery(lists, { ...page, work: { lane: "backlog", after: null } }),
     commitQuery(commits, [change("k2", null, at), change("new", null)], null),
-    commitQuery(commits, [change("k3", null, { ...at, ...parts, removeLabels: [{ name: "n", value: "w" }] })], null),
+    commitQuery(commits, [change("k3", null, { ...at, ...parts })], null),
+    // Of a resource with much beside it, and others.
+    commitQuery(commits, [change("k1", null, { ...wideAt, ...wide }), change("k8", null, { ...at, ...parts })], null),
     {
       statement: claimStatement(schema),
       values: claimValues({ owner: "o", leaseMs: 9, limit: 5, laneRoom: 5, rooms: new Map() }, null),
@@ -127,7 +184,7 @@ function rows({ schema }: PostgresPlace, first: number, last: number): string {
   return `
     insert into ${schema}.resource (id, key, seq, epoch, lane, due_at, state, lease_owner, lease_until)
     select
-      i, 'k' || i, 1, 0, case when i % 2 = 0 then 'backlog' else 'lane ' || i % 10 end, case when i % 2 = 0 then i else 2e15 end, '{}',
+      i, 'k' || i, case when i = 1 then 100000 else 1 end, 0, case when i % 2 = 0 then 'backlog' else 'lane ' || i % 10 end, case when i % 2 = 0 then i else 2e15 end, '{}',
       case when i % 20 = 5 then 'o' end, case when i % 20 = 5 then 2e15 end
     from ${numbers} on conflict do nothing;
     insert into ${schema}.entry select i, 1, 1, 'noted', null, 'token', '{}' from ${numbers} on conflict do nothing;
@@ -139,8 +196,26 @@ function rows({ schema }: PostgresPlace, first: number, last: number): string {
     select setval('${schema}.resource_id', 1000000)`;
 }
 
+/** Resources with the same number of parts, entries and labels each. */
+function evenRows({ schema }: PostgresPlace, resources: number, each: number): string {
+  const numbers = `generate_series(1, ${resources}) as i`;
+  const all = `${numbers}, generate_series(1, ${each}) as n`;
+  return `
+    insert into ${schema}.resource (id, key, seq, epoch, lane, due_at, state) select i, 'k' || i, 1, 0, 'lane', i, '{}' from ${numbers};
+    insert into ${schema}.entry select i, n, 1, 'noted', null, 'token', '{}' from ${all};
+    insert into ${schema}.part select i, 'p' || n, '{}' from ${all};
+    insert into ${schema}.label select i, 'n' || n, 'v', 'k' || i from ${all};
+    select setval('${schema}.resource_id', 1000000)`;
+}
+
+interface PlanNode {
+  readonly "Node Type": string;
+  readonly "Relation Name"?: string;
+  readonly "Index Cond"?: string;
+}
+
 interface Plan {
-  readonly nodes: readonly { readonly "Node Type": string; readonly "Relation Name"?: string }[];
+  readonly nodes: readonly PlanNode[];
   /** Read from tables and indexes. */
   readonly rows: number;
   readonly pages: number;
@@ -167,6 +242,28 @@ async function explain(session: Session, statement: Statement, values: readonly 
       ),
     pages: root["Shared Hit Blocks"] + root["Shared Read Blocks"],
   };
+}
+
+async function plannedNodes(
+  session: Session,
+  statement: Statement,
+  values: readonly Value[],
+): Promise<readonly PlanNode[]> {
+  const rows = await session.script(`explain (format json) ${execution(statement, values)}`);
+  return flatten(JSON.parse(rows[0]?.[0] ?? "")[0].Plan);
+}
+
+/** Scans of parts, entries and labels that are not of one resource; one statement is there to look for labels by name and value. */
+function unboundedScansOf(statement: Statement, nodes: readonly PlanNode[]): readonly string[] {
+  const names = statement.name === "osbert find labelled" ? ["name", "value"] : ["resource_id"];
+  return nodes.flatMap((node) => {
+    const table = node["Relation Name"];
+    if (!node["Node Type"].includes("Scan") || !["part", "entry", "label"].includes(table ?? "")) return [];
+    const condition = node["Index Cond"] ?? "";
+    return names.every((name) => new RegExp(`\\b${name}\\b`).test(condition))
+      ? []
+      : [`${node["Node Type"]} of ${table} with (${condition})`];
+  });
 }
 
 /** Scans of whole tables; that of the owners may be one, who are few. */

@@ -1,7 +1,7 @@
 import type { Change, CommitOutcome, Label, StoredPart } from "../../store.js";
 import { clock } from "./clock.js";
 import { optional, packNumbers, packOptional, packTexts, text, texts } from "./columns.js";
-import { lookup } from "./lookup.js";
+import { lookup, lookupIn, lookupRow } from "./lookup.js";
 import { numberAt } from "./rows.js";
 import type { Schema } from "./schema.js";
 import type { Row, Statement, Value } from "./session.js";
@@ -170,6 +170,10 @@ function statement({ resource, resourceId, entry, channel }: Schema, besides: st
     from clock, done`;
 }
 
+/**
+ * gone_parts, gone_labels, gone_entries: what is to be deleted, with the number of its resource, or none if its change was not
+ * carried out. Materialized, so that the deletes look each of them up by resource from one relation: see `lookup`.
+ */
 function besides({ entry, part, label }: Schema): string {
   const id = "done.ids[array_position(done.ords, c.ord)]";
   return `,
@@ -180,10 +184,11 @@ function besides({ entry, part, label }: Schema): string {
       where c.ord = any (done.ords)
       on conflict (resource_id, id) do update set body = excluded.body
     ),
+    gone_parts as materialized (
+      select ${id} as resource_id, ${text("c.id")} as id from unnest($30::integer[], ${texts(23)}) as c(ord, id), done
+    ),
     parts_deleted as (
-      delete from ${part} as p
-      using unnest($30::integer[], ${texts(23)}) as c(ord, id), done
-      where ${lookup("p.resource_id", id)} and ${lookup("p.id", text("c.id"))}
+      delete from ${part} as p using gone_parts as g where ${lookupIn("p.resource_id", "g.resource_id", "p.id", "g.id")}
     ),
     labels_added as (
       insert into ${label} (resource_id, name, value, key)
@@ -192,15 +197,19 @@ function besides({ entry, part, label }: Schema): string {
       where c.ord = any (done.ords)
       on conflict do nothing
     ),
+    gone_labels as materialized (
+      select ${id} as resource_id, ${text("c.name")} as name, ${text("c.value")} as value
+      from unnest($32::integer[], ${texts(27)}, ${texts(28)}) as c(ord, name, value), done
+    ),
     labels_removed as (
-      delete from ${label} as l
-      using unnest($32::integer[], ${texts(27)}, ${texts(28)}) as c(ord, name, value), done
-      where ${lookup("l.resource_id", id)} and ${lookup("l.name", text("c.name"))} and ${lookup("l.value", text("c.value"))}
+      delete from ${label} as l using gone_labels as g
+      where ${lookupRow(["l.resource_id", "l.name", "l.value"], ["g.resource_id", "g.name", "g.value"])}
+    ),
+    gone_entries as materialized (
+      select ${id} as resource_id, c.seq from unnest($33::integer[], $34::bigint[]) as c(ord, seq), done
     ),
     entries_deleted as (
-      delete from ${entry} as e
-      using unnest($33::integer[], $34::bigint[]) as c(ord, seq), done
-      where ${lookup("e.resource_id", id)} and ${lookup("e.seq", "c.seq")}
+      delete from ${entry} as e using gone_entries as g where ${lookupIn("e.resource_id", "g.resource_id", "e.seq", "g.seq")}
     )`;
 }
 

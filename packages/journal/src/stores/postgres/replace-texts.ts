@@ -1,5 +1,6 @@
 import type { TextReplacement } from "../../store.js";
 import { packNumbers, packTexts, text, texts } from "./columns.js";
+import { lookupIn } from "./lookup.js";
 import type { Schema } from "./schema.js";
 import type { Statement, Value } from "./session.js";
 
@@ -8,8 +9,8 @@ import type { Statement, Value } from "./session.js";
  * a commit: whoever has it is alone with its parts and entries. Where the statement had to wait for a commit, it looks at each row as
  * that one left it, and passes over what has another text by now.
  *
- * Rows are found one by one (lateral, with a limit) and then written where they lie: a join would let the planner walk along all
- * entries and parts of the resource (J10).
+ * new_parts, new_entries: materialized with the number of the resource, so that each row is looked up by all of its key (J10): see
+ * `lookup`.
  */
 export function replaceTextsStatement({ resource, entry, part }: Schema): Statement {
   return {
@@ -23,24 +24,22 @@ export function replaceTextsStatement({ resource, entry, part }: Schema): Statem
         returning 1
       ),
       new_parts as materialized (
-        select p.ctid, ${text("c.old")} as old, ${text("c.new")} as new
-        from unnest(${texts(5)}, ${texts(6)}, ${texts(7)}) as c(id, old, new)
-        cross join lateral (
-          select ctid from ${part} where resource_id = (select id from held) and id = ${text("c.id")} limit 1
-        ) as p
+        select held.id as resource_id, ${text("c.id")} as id, ${text("c.old")} as old, ${text("c.new")} as new
+        from unnest(${texts(5)}, ${texts(6)}, ${texts(7)}) as c(id, old, new), held
       ),
       parts as (
-        update ${part} as p set body = c.new from new_parts as c where p.ctid = c.ctid and p.body = c.old returning 1
+        update ${part} as p set body = n.new from new_parts as n
+        where ${lookupIn("p.resource_id", "n.resource_id", "p.id", "n.id")} and p.body = n.old
+        returning 1
       ),
       new_entries as materialized (
-        select e.ctid, ${text("c.old")} as old, ${text("c.new")} as new
-        from unnest($8::bigint[], ${texts(9)}, ${texts(10)}) as c(seq, old, new)
-        cross join lateral (
-          select ctid from ${entry} where resource_id = (select id from held) and seq = c.seq limit 1
-        ) as e
+        select held.id as resource_id, c.seq, ${text("c.old")} as old, ${text("c.new")} as new
+        from unnest($8::bigint[], ${texts(9)}, ${texts(10)}) as c(seq, old, new), held
       ),
       entries as (
-        update ${entry} as e set body = c.new from new_entries as c where e.ctid = c.ctid and e.body = c.old returning 1
+        update ${entry} as e set body = n.new from new_entries as n
+        where ${lookupIn("e.resource_id", "n.resource_id", "e.seq", "n.seq")} and e.body = n.old
+        returning 1
       )
       select (select count(*) from states) + (select count(*) from parts) + (select count(*) from entries)`,
   };

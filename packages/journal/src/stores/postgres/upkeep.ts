@@ -1,6 +1,6 @@
 import { setAsideLabel } from "../../store.js";
 import { clock } from "./clock.js";
-import { lookup } from "./lookup.js";
+import { lookup, lookupRow } from "./lookup.js";
 import type { Schema } from "./schema.js";
 import type { Statement } from "./session.js";
 
@@ -33,15 +33,20 @@ export function setAsideStatement({ resource, label }: Schema): Statement {
   };
 }
 
-/** The record is locked before its label, as in a commit. */
+/**
+ * The record is locked before its label, as in a commit. The label is looked up by its resource, never among all that were set
+ * aside, so its name comes from the same relation.
+ */
 export function restoreStatement({ resource, label, channel }: Schema): Statement {
   return {
     name: "osbert restore",
     text: `
       with clock as materialized (${clock(2)}),
-      aside as materialized (select id, key from ${resource} where key = $1 for no key update),
+      aside as materialized (
+        select id, key, '${setAsideLabel.name}' as label from ${resource} where key = $1 for no key update
+      ),
       unlabelled as (
-        delete from ${label} as l using aside where ${lookup("l.resource_id", "aside.id")} and l.name = '${setAsideLabel.name}' returning l.key
+        delete from ${label} as l using aside where ${lookupRow(["l.resource_id", "l.name"], ["aside.id", "aside.label"])} returning l.key
       ),
       restored as (
         update ${resource} as r set due_at = clock.at from aside, clock
