@@ -1,4 +1,7 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { JournalError } from "../src/errors.js";
@@ -11,7 +14,8 @@ describe.skipIf(postgresUrl === null)("PostgreSQL that goes away", () => {
     PostgresPlace.use(async (place) => {
       const store = await place.store();
       const load = startLoad(store);
-      for (let kill = 0; kill < 5; kill++) {
+      // A kill may meet sessions that have nothing to do just then.
+      for (let kill = 0; kill < 5 || (load.errors.length === 0 && kill < 100); kill++) {
         await load.progress(200);
         expect(await place.terminateSessions()).toBeGreaterThan(0);
       }
@@ -132,6 +136,28 @@ describe.skipIf(postgresUrl === null)("PostgreSQL that goes away", () => {
       await until(async () => (await store.read("k", []).catch(() => undefined)) !== undefined);
     }));
 
+  // 1: the session is accepted. 2: it was set up. 3 and more: it answered what it was asked for.
+  test.each([1, 2, 3, 4])(
+    "a server that hangs up right behind its answer number %i does not end the process",
+    (answer) =>
+      PostgresPlace.use(async (place) => {
+        const wire = await Wire.to(place.url);
+        const child = startChild({ URL: wire.url, SCHEMA: place.schema });
+        place.atEnd(async () => {
+          child.kill();
+          await child.gone;
+          await wire.cut();
+        });
+        await until(() => child.committed > 50 || child.ended);
+        wire.hangUpBehind(answer);
+        await until(() => wire.hungUp > 20 || child.ended);
+        wire.hangUpBehind(Number.POSITIVE_INFINITY);
+        const before = child.committed;
+        await until(() => child.committed > before + 50 || child.ended);
+        expect([child.ended, child.errors()]).toEqual([false, ""]);
+      }),
+  );
+
   test("a refused change in a batch does not hurt the others", () =>
     PostgresPlace.use(async (place) => {
       const store = await place.store();
@@ -141,6 +167,38 @@ describe.skipIf(postgresUrl === null)("PostgreSQL that goes away", () => {
       expect((await store.find({ after: null, limit: 9 })).map(({ key }) => key)).toEqual(["a", "c"]);
     }));
 });
+
+/** A process that commits until it is killed. */
+function startChild(env: Readonly<Record<string, string>>) {
+  const child = spawn(
+    process.execPath,
+    [
+      "--import",
+      "tsx",
+      "--conditions=@osbert/source",
+      fileURLToPath(new URL("postgres-outage-child.ts", import.meta.url)),
+    ],
+    { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] },
+  );
+  let [committed, errors] = [0, ""];
+  child.stdout.on("data", (data) => {
+    committed += String(data).split("\n").length - 1;
+  });
+  child.stderr.on("data", (data) => {
+    errors += data;
+  });
+  return {
+    get committed() {
+      return committed;
+    },
+    get ended() {
+      return child.exitCode !== null || child.signalCode !== null;
+    },
+    errors: () => errors,
+    gone: once(child, "close"),
+    kill: () => child.kill("SIGKILL"),
+  };
+}
 
 /** 32 callers that create records until they are stopped. */
 function startLoad(store: Store) {

@@ -69,6 +69,8 @@ export class Wire {
   readonly #target: URL;
   #port = 0;
   #silent = false;
+  #hangsUpBehind = Number.POSITIVE_INFINITY;
+  #hungUp = 0;
 
   private constructor(target: URL) {
     this.#target = target;
@@ -107,14 +109,37 @@ export class Wire {
     this.#silent = true;
   }
 
+  /**
+   * All connections break. New ones are ended in the same breath as the server's nth answer (the first one accepts the session), as a
+   * server does that is told to shut down at this moment.
+   */
+  hangUpBehind(answer: number): void {
+    this.#hangsUpBehind = answer;
+    this.#hungUp = 0;
+    for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+
+  /** How many were ended so. */
+  get hungUp(): number {
+    return this.#hungUp;
+  }
+
   #join(inbound: Socket): void {
     const outbound = connect(Number(this.#target.port), this.#target.hostname);
+    const hangsUpBehind = this.#hangsUpBehind;
+    let answers = 0;
+    outbound.on("data", (data) => {
+      if (data.includes(readyForQuery) && ++answers === hangsUpBehind) {
+        this.#hungUp++;
+        inbound.end(Buffer.concat([data, shuttingDown]));
+      }
+    });
     for (const [from, to] of [
       [inbound, outbound],
       [outbound, inbound],
     ] as const) {
       this.#sockets.add(from);
-      from.on("data", (data) => this.#silent || to.write(data));
+      from.on("data", (data) => this.#silent || to.writableEnded || to.write(data));
       from.on("error", () => to.destroy());
       from.on("close", () => {
         this.#sockets.delete(from);
@@ -122,6 +147,16 @@ export class Wire {
       });
     }
   }
+}
+
+/** The server's messages for "what was asked is done" and for "terminating connection due to administrator command". */
+const readyForQuery = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
+const shuttingDown = errorMessage("SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0");
+
+function errorMessage(fields: string): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(4 + fields.length);
+  return Buffer.concat([Buffer.from("E"), length, Buffer.from(fields)]);
 }
 
 /** The name under which faults-outage.test.ts knows it. */

@@ -67,9 +67,8 @@ export class Dedicated {
     }
     this.#failures = 0;
     this.#session = session;
+    this.#timer = setTimeout(() => void this.#heartbeat(session), heartbeatMs).unref();
     session.onEnd(() => this.#broken());
-    if (session.ended) this.#broken();
-    else this.#timer = setTimeout(() => void this.#heartbeat(session), heartbeatMs).unref();
   }
 
   #broken(): void {

@@ -10,7 +10,12 @@
  * process. The store sees to it that there is one, which does nothing: such a client is replaced when it is needed.
  */
 export interface PostgresPool {
-  connect(): Promise<PostgresClient>;
+  /**
+   * With a callback, not a promise: a server that is shutting down may end a session in the same breath in which it accepts it. The client
+   * emits "error" then before a promise can tell of it, and without a listener that ends the process. A callback is called in time to add
+   * one.
+   */
+  connect(callback: (error: Error | undefined, client: PostgresClient | undefined) => void): void;
   on?(event: "error", listener: (error: Error) => void): unknown;
 }
 

@@ -40,9 +40,11 @@ export class Session {
    * ever.
    */
   static async open(pool: PostgresPool, timeoutMs: number): Promise<Session> {
-    const session = new Session(await acquire(pool, timeoutMs), timeoutMs);
+    const session = await acquire(pool, timeoutMs, (client) => new Session(client, timeoutMs));
     try {
       await session.run(settings, []);
+      // The server may have hung up right behind its answer.
+      if (session.ended) throw unavailable("the connection to PostgreSQL broke");
       return session;
     } catch (error) {
       void session.end();
@@ -86,9 +88,10 @@ export class Session {
     }
   }
 
-  /** Calls back once when the session ends, for whatever reason. */
+  /** Calls back once when the session ends, for whatever reason; at once if it has ended. */
   onEnd(listener: () => void): void {
-    this.#onEnd.push(listener);
+    if (this.#ended) listener();
+    else this.#onEnd.push(listener);
   }
 
   onNotification(listener: () => void): void {
@@ -121,16 +124,21 @@ async function within<T>(promise: Promise<T>, timeoutMs: number, what: string): 
   }
 }
 
-async function acquire(pool: PostgresPool, timeoutMs: number): Promise<PostgresClient> {
-  const acquiring = pool.connect();
+/** `hold` adds the listeners of a client that was given, while the pool is still giving it. */
+async function acquire<T>(pool: PostgresPool, timeoutMs: number, hold: (client: PostgresClient) => T): Promise<T> {
+  let late = false;
+  const acquiring = new Promise<T>((resolve, reject) => {
+    pool.connect((error, client) => {
+      if (client === undefined) reject(error ?? new Error("the pool gave no client"));
+      // One that comes after all must not stay taken.
+      else if (late) client.release();
+      else resolve(hold(client));
+    });
+  });
   try {
     return await within(acquiring, timeoutMs, "the pool gave no connection to PostgreSQL");
   } catch (error) {
-    // One that comes after all must not stay taken.
-    void acquiring.then(
-      (client) => client.release(),
-      () => {},
-    );
+    late = true;
     throw asStoreError(error);
   }
 }
