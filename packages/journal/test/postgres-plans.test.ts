@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { backlogStatements, countsValues } from "../src/stores/postgres/backlog.js";
-import { claimStatement, claimValues } from "../src/stores/postgres/claim.js";
+import { claimQuery, claimStatements } from "../src/stores/postgres/claim.js";
 import { commitQuery, commitStatements } from "../src/stores/postgres/commit.js";
 import {
   heldByStatement,
@@ -89,10 +89,10 @@ describe.skipIf(postgresUrl === null)("the plans of the statements", () => {
       const store = await place.store();
       await place.pool.query(rows(place, 1, 40_000));
       const session = await sessionOf(place);
-      const claim = claimStatement(schemaOf(place.schema));
-      await session.script(`prepare "${claim.name}" as ${claim.text}`);
       const request = { owner: "o", leaseMs: 1_000, limit: 10, laneRoom: 5, rooms: new Map([["backlog", 0]]) };
-      const plan = await explain(session, claim, claimValues(request, null));
+      const use = claimQuery(claimStatements(schemaOf(place.schema)), request, undefined, null);
+      await prepare(session, [use]);
+      const plan = await explain(session, use.statement, use.values);
       expect(plan.rows).toBeLessThan(100);
       expect(plan.pages).toBeLessThan(100);
       // The backlog is there.
@@ -128,6 +128,8 @@ function statements(place: PostgresPlace): Use[] {
   const schema = schemaOf(place.schema);
   const lists = listStatements(schema);
   const commits = commitStatements(schema);
+  const claims = claimStatements(schema);
+  const claim = { owner: "o", leaseMs: 9, limit: 5, laneRoom: 5, rooms: new Map() };
   const at = { expected: { seq: 1, epoch: 0 } };
   const held = { key: "k5", epoch: 0, seq: 1, dueAt: null };
   const label = { name: "n", value: "v" };
@@ -151,10 +153,8 @@ function statements(place: PostgresPlace): Use[] {
     commitQuery(commits, [change("k3", null, { ...at, ...parts })], null),
     // Of a resource with much beside it, and others.
     commitQuery(commits, [change("k1", null, { ...wideAt, ...wide }), change("k8", null, { ...at, ...parts })], null),
-    {
-      statement: claimStatement(schema),
-      values: claimValues({ owner: "o", leaseMs: 9, limit: 5, laneRoom: 5, rooms: new Map() }, null),
-    },
+    claimQuery(claims, claim, undefined, null),
+    claimQuery(claims, claim, { lanes: new Map([["backlog", 10]]), dueAts: [], forMs: 1 }, null),
     { statement: backlogStatements(schema).counts, values: countsValues({ limit: 5, sample: 5 }, null) },
     { statement: backlogStatements(schema).samples, values: [5] },
     { statement: heldByStatement(schema), values: heldByValues("o", { after: null, limit: 10 }) },

@@ -21,11 +21,12 @@ import type {
 } from "../../store.js";
 import { backlogOf, backlogStatements, countsValues } from "./backlog.js";
 import { Commits, entriesBatcher, readBatcher } from "./batches.js";
-import { claimAnswer, claimStatement, claimValues } from "./claim.js";
+import { claimAnswer, claimQuery, claimStatements, crowdedWalk } from "./claim.js";
 import { clockStatement } from "./clock.js";
 import { inLockOrder } from "./commit.js";
 import { Dedicated } from "./dedicated.js";
 import { type PostgresPool, tolerateBrokenClients } from "./driver.js";
+import { DueFloors } from "./due-floors.js";
 import {
   heldByStatement,
   heldByValues,
@@ -91,6 +92,7 @@ class PostgresStore implements Store {
   readonly #wake: Wake;
   readonly #presence: Presence;
   readonly #dedicated: Dedicated;
+  readonly #dueFloors = new DueFloors();
 
   constructor(pool: PostgresPool, options: PostgresStoreOptions) {
     const { clock, connections = 4, migrate = true, schema = "osbert", timeoutMs = 10_000 } = options;
@@ -137,12 +139,25 @@ class PostgresStore implements Store {
     return this.#reads.add({ key, parts });
   }
 
-  commit(change: Change): Promise<CommitOutcome> {
-    return this.#commits.add(change);
+  async commit(change: Change): Promise<CommitOutcome> {
+    try {
+      return await this.#commits.add(change);
+    } finally {
+      // Even if it failed: it may have been committed.
+      if (change.dueAt === "keep") this.#dueFloors.add(change.lane);
+      else if (change.dueAt !== null) this.#dueFloors.lower(change.lane, change.dueAt);
+    }
   }
 
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
-    return claimAnswer(await this.#sessions.run(this.#statements.claim, claimValues(request, this.#now())));
+    const floors = this.#dueFloors.floors(request.rooms.keys());
+    const { statement, values } = claimQuery(this.#statements.claims, request, floors, this.#now());
+    const rows = await this.#sessions.run(statement, values);
+    const answer = claimAnswer(rows, floors);
+    const walk = crowdedWalk(rows, answer);
+    this.#dueFloors.passed(answer.now);
+    if (walk !== undefined) this.#dueFloors.learn(walk);
+    return answer;
   }
 
   async renew(owner: string, held: readonly Held[], leaseMs: number): Promise<readonly string[]> {
@@ -159,7 +174,11 @@ class PostgresStore implements Store {
 
   async release(owner: string, held: readonly Release[]): Promise<void> {
     if (held.length === 0) return;
-    await this.#sessions.run(this.#statements.release, releaseValues(owner, inLockOrder(held), this.#now()));
+    try {
+      await this.#sessions.run(this.#statements.release, releaseValues(owner, inLockOrder(held), this.#now()));
+    } finally {
+      for (const { dueAt } of held) if (typeof dueAt === "number") this.#dueFloors.lower(null, dueAt);
+    }
   }
 
   async attend(owner: string, lost: () => void): Promise<void> {
@@ -207,7 +226,12 @@ class PostgresStore implements Store {
   }
 
   async restore(key: string): Promise<void> {
-    await this.#sessions.run(this.#statements.restore, [key, this.#now()]);
+    try {
+      await this.#sessions.run(this.#statements.restore, [key, this.#now()]);
+    } finally {
+      // Its lane may be one in which nothing else is due.
+      this.#dueFloors.forget();
+    }
   }
 
   async replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number> {
@@ -224,7 +248,7 @@ class PostgresStore implements Store {
 function statementsOf(schema: Schema) {
   return {
     clock: clockStatement,
-    claim: claimStatement(schema),
+    claims: claimStatements(schema),
     renew: renewStatement(schema),
     heldBy: heldByStatement(schema),
     release: releaseStatement(schema),

@@ -5,6 +5,8 @@ export interface Schema {
   readonly quoted: string;
   readonly resource: string;
   readonly resourceId: string;
+  /** The index of due times. */
+  readonly resourceDue: string;
   readonly entry: string;
   readonly part: string;
   readonly label: string;
@@ -29,6 +31,7 @@ export function schemaOf(name: string): Schema {
     quoted,
     resource: `${quoted}.resource`,
     resourceId: `${quoted}.resource_id`,
+    resourceDue: `${quoted}.resource_due`,
     entry: `${quoted}.entry`,
     part: `${quoted}.part`,
     label: `${quoted}.label`,
