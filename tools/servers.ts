@@ -61,6 +61,41 @@ export async function startMariadb(): Promise<RunningServer | LeftOut> {
   }));
 }
 
+/** A pgbouncer of the system in front of a PostgreSQL. */
+export async function startPgbouncer(
+  target: string,
+  mode: "session" | "transaction",
+): Promise<RunningServer | LeftOut> {
+  const program = findProgram("pgbouncer");
+  if (program === undefined) return { leftOut: "no pgbouncer found; apt-get install pgbouncer" };
+  const { hostname, port: targetPort, username, password, pathname } = new URL(target);
+  const database = pathname.slice(1);
+  return startOnFreePort("pgbouncer", ["postgres"], postgresVersion, (home, port) => ({
+    url: `postgres://${username}@127.0.0.1:${port}/${database}`,
+    process: runServer(
+      home,
+      'exec "$1" "$2"',
+      [
+        program,
+        writeSecret(
+          home,
+          "pgbouncer.ini",
+          `[databases]
+${database} = host=${hostname} port=${targetPort} user=${decodeURIComponent(username)} password=${decodeURIComponent(password)}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = ${mode}
+`,
+        ),
+      ],
+      "INT",
+    ),
+  }));
+}
+
 // $1: folder of programs, $2: password file, $3: port.
 const postgresScript = `
 "$1/initdb" --pgdata=data --username=postgres --pwfile="$2" --auth=scram-sha-256 --encoding=UTF8 --locale=C --no-sync >/dev/null

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { JournalError } from "../src/errors.js";
-import { postgresStore } from "../src/stores/postgres/index.js";
+import { type PostgresPool, postgresStore } from "../src/stores/postgres/index.js";
 import { migrations } from "../src/stores/postgres/migrations.js";
 import { change, PostgresPlace, postgresUrl } from "./postgres-support.js";
 
@@ -95,20 +95,21 @@ describe.skipIf(postgresUrl === null)("the schema in PostgreSQL", () => {
         options: "-c synchronous_commit=off -c default_transaction_isolation=serializable",
       });
       const settings: string[] = [];
-      const watched = {
-        async connect() {
-          const client = await pool.connect();
-          return {
-            on: client.on.bind(client),
-            release: client.release.bind(client),
-            async query(query: Parameters<typeof client.query>[0]) {
-              const answer = await client.query(query);
-              const { rows } = await client.query("show synchronous_commit; show transaction_isolation").then(flat);
-              settings.push(...rows);
-              return answer as never;
-            },
-          };
-        },
+      const watched: PostgresPool = {
+        connect: (callback) =>
+          pool.connect((error, client) => {
+            if (client === undefined) return callback(error, undefined);
+            callback(undefined, {
+              on: client.on.bind(client),
+              release: client.release.bind(client),
+              async query(query) {
+                const answer = await client.query(query);
+                const { rows } = await client.query("show synchronous_commit; show transaction_isolation").then(flat);
+                settings.push(...rows);
+                return answer as never;
+              },
+            });
+          }),
       };
       const store = await place.store({}, watched as never);
       await store.commit(change("k", null));

@@ -21,6 +21,7 @@ import type {
 } from "../../store.js";
 import { backlogOf, backlogStatements, countsValues } from "./backlog.js";
 import { Commits, entriesBatcher, readBatcher } from "./batches.js";
+import { checkSessions } from "./check-sessions.js";
 import { claimAnswer, claimQuery, claimStatements, crowdedWalk } from "./claim.js";
 import { clockStatement } from "./clock.js";
 import { inLockOrder } from "./commit.js";
@@ -121,6 +122,7 @@ class PostgresStore implements Store {
 
   async open(): Promise<void> {
     tolerateBrokenClients(this.#pool);
+    await checkSessions(this.#pool, this.#timeoutMs);
     await migrate(this.#pool, this.#schema, this.#mayMigrate, this.#timeoutMs);
     await this.#dedicated.start();
   }
