@@ -157,7 +157,7 @@ function statements(place: PostgresPlace): Use[] {
     claimQuery(claims, claim, { lanes: new Map([["backlog", 10]]), dueAts: [], forMs: 1 }, null),
     { statement: backlogStatements(schema).counts, values: countsValues({ limit: 5, sample: 5 }, null) },
     { statement: backlogStatements(schema).samples, values: [5] },
-    { statement: heldByStatement(schema), values: heldByValues("o", { after: null, limit: 10 }) },
+    { statement: heldByStatement(schema), values: heldByValues("one process", { after: null, limit: 10 }) },
     { statement: renewStatement(schema), values: renewValues("o", [held], 1_000, null) },
     { statement: releaseStatement(schema), values: releaseValues("o", [held], null) },
     { statement: reapStatement(schema), values: [null, "o"] },
@@ -185,7 +185,7 @@ function rows({ schema }: PostgresPlace, first: number, last: number): string {
     insert into ${schema}.resource (id, key, seq, epoch, lane, due_at, state, lease_owner, lease_until)
     select
       i, 'k' || i, case when i = 1 then 100000 else 1 end, 0, case when i % 2 = 0 then 'backlog' else 'lane ' || i % 10 end, case when i % 2 = 0 then i else 2e15 end, '{}',
-      case when i % 20 = 5 then 'o' end, case when i % 20 = 5 then 2e15 end
+      case when i % 20 = 5 then 'o' when i % 1000 = 9 then 'one process' end, case when i % 20 = 5 or i % 1000 = 9 then 2e15 end
     from ${numbers} on conflict do nothing;
     insert into ${schema}.entry select i, 1, 1, 'noted', null, 'token', '{}' from ${numbers} on conflict do nothing;
     insert into ${schema}.entry select 1, i + 1, 1, 'noted', null, 'token', '{}' from ${numbers} on conflict do nothing;
