@@ -185,7 +185,7 @@ function rows({ schema }: PostgresPlace, first: number, last: number): string {
     insert into ${schema}.resource (id, key, seq, epoch, lane, due_at, state, lease_owner, lease_until)
     select
       i, 'k' || i, case when i = 1 then 100000 else 1 end, 0, case when i % 2 = 0 then 'backlog' else 'lane ' || i % 10 end, case when i % 2 = 0 then i else 2e15 end, '{}',
-      case when i % 20 = 5 then 'o' when i % 1000 = 9 then 'one process' end, case when i % 20 = 5 or i % 1000 = 9 then 2e15 end
+      case when i % 20 = 5 then 'o' when i % 5000 = 9 then 'one process' end, case when i % 20 = 5 or i % 5000 = 9 then 2e15 end
     from ${numbers} on conflict do nothing;
     insert into ${schema}.entry select i, 1, 1, 'noted', null, 'token', '{}' from ${numbers} on conflict do nothing;
     insert into ${schema}.entry select 1, i + 1, 1, 'noted', null, 'token', '{}' from ${numbers} on conflict do nothing;
