@@ -146,14 +146,14 @@ export class Reader {
       (waiting === undefined ? undefined : (JSON.parse(waiting) as OpenOperation));
     if (operation?.id === id)
       return { id, kind: operation.kind, part: operation.part, status: "open", open: operation, outcome: null };
-    // Looked at first: an id that never was must not lead through the whole journal.
-    const [words] = await this.#store.entries(key, { kind: "numbers", seqs: [accepted] });
-    if (words?.operation !== id) return undefined;
-    const settled =
-      last?.id === id
-        ? (await this.#store.entries(key, { kind: "numbers", seqs: [last.seq] }))[0]
-        : await this.#findSettled(key, accepted, id);
-    if (settled === undefined) return undefined;
+    const [[words], [settled]] = await Promise.all([
+      this.#store.entries(key, { kind: "numbers", seqs: [accepted] }),
+      this.#store.entries(
+        key,
+        last?.id === id ? { kind: "numbers", seqs: [last.seq] } : { kind: "settled", operation: id },
+      ),
+    ]);
+    if (words?.operation !== id || settled === undefined) return undefined;
     const { kind, part } = toEntry(words).payload as { kind: string; part: string | null };
     const outcome = toEntry(settled).payload as unknown as Outcome;
     return { id, kind, part, status: outcome.kind, open: null, outcome };
@@ -175,15 +175,6 @@ export class Reader {
   #view(record: StoredRecord, parts: ReadonlyMap<string, string>): Resource {
     const state = stateOf(record);
     return viewOf(record.key, record.seq, state, parts, isLeased({ record, state }));
-  }
-
-  async #findSettled(key: string, after: number, id: string): Promise<StoredEntry | undefined> {
-    for (let from = after; ; ) {
-      const entries = await this.#store.entries(key, { kind: "after", after: from, limit: largestPage });
-      const settled = entries.find((entry) => entry.kind === "settled" && entry.operation === id);
-      if (settled !== undefined || entries.length < largestPage) return settled;
-      from = entries.at(-1)?.seq ?? from;
-    }
   }
 }
 

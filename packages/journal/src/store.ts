@@ -255,7 +255,9 @@ export interface Release extends Held {
 export type EntryRange =
   | { readonly kind: "numbers"; readonly seqs: readonly number[] }
   | { readonly kind: "after"; readonly after: number; readonly limit: number }
-  | { readonly kind: "before"; readonly before: number; readonly limit: number };
+  | { readonly kind: "before"; readonly before: number; readonly limit: number }
+  /** The entry of the kind `settled` of an operation, of which there is at most one: found by an index, however long the journal is (J10). */
+  | { readonly kind: "settled"; readonly operation: string };
 
 export interface PartRange {
   readonly prefix: string;

@@ -58,7 +58,95 @@ describe.skipIf(mysqlUrl === null)("mysql: what statements cost", () => {
         expect(await readsOf(pool, work), String(work)).toBeLessThan(most);
       }
     }));
+
+  test("the end of an operation is found without reading the journal", () =>
+    MysqlPlace.use(async (place) => {
+      const pool = place.pool({ connectionLimit: 1 });
+      const store = await place.opened({}, pool);
+      const settled = { kind: "settled", operation: "1-a", body: "{}" };
+      const others = Array.from({ length: 3_000 }, () => ({ kind: "noted", operation: null, body: "{}" }));
+      await store.commit(newRecord("k", { entries: [...others, settled, ...others] }));
+      for (const [operation, count] of [
+        ["1-a", 1],
+        ["2-a", 0],
+      ] as const) {
+        const reads = await readsOf(pool, async () => {
+          expect(await store.entries("k", { kind: "settled", operation })).toHaveLength(count);
+        });
+        expect(reads).toBeLessThan(20);
+      }
+    }));
+
+  test.each([
+    [20_000, 5],
+    [2_000, 50],
+    [50, 1_000],
+  ])("a commit that deletes reads what it deletes, of %d resources with %d parts and entries each", (count, each) =>
+    MysqlPlace.use(async (place) => {
+      const pool = place.pool({ connectionLimit: 1 });
+      const store = await place.opened({}, pool);
+      for (const analyzed of [false, true]) {
+        const first = analyzed ? count + 1 : 1;
+        await fill(place, first, count, each);
+        if (analyzed) for (const table of beside) await place.rows(`analyze table \`${place.prefix}${table}\``);
+        const gone = Array.from({ length: Math.min(30, each) }, (_, index) => index + 1);
+        for (const [resource, deletions] of [
+          { deleteParts: gone.map((id) => `p${id}`) },
+          { deleteEntries: gone },
+          { removeLabels: [{ name: "n", value: "v" }] },
+        ].entries()) {
+          const change = {
+            ...newRecord(`k${first + resource}`),
+            expected: { seq: each, epoch: 1 },
+            epoch: 1,
+            ...deletions,
+          };
+          const reads = await readsOf(pool, async () => {
+            expect((await store.commit(change)).kind).toBe("committed");
+          });
+          expect(reads, JSON.stringify(deletions)).toBeLessThan(20 + 3 * gone.length);
+        }
+        // Those of many at once share statements.
+        const many = Array.from({ length: 40 }, (_, index) =>
+          store.commit({
+            ...newRecord(`k${first + 3 + index}`),
+            expected: { seq: each, epoch: 1 },
+            epoch: 1,
+            deleteParts: gone.map((id) => `p${id}`),
+            deleteEntries: gone,
+          }),
+        );
+        expect(await readsOf(pool, () => Promise.all(many))).toBeLessThan(40 * (20 + 6 * gone.length));
+      }
+    }),
+  );
 });
+
+const beside = ["resource", "entry", "part", "label"] as const;
+
+/** Resources from `first` on, each with so many parts and entries and with one label. */
+async function fill(place: MysqlPlace, first: number, count: number, each: number): Promise<void> {
+  const { prefix } = place;
+  // The place has one connection of its own, whose temporary tables these are.
+  for (const [table, from, size] of [
+    ["resources", first, count],
+    ["numbers", 1, each],
+  ] as const) {
+    await place.rows(`drop temporary table if exists ${table}`);
+    await place.rows(`create temporary table ${table} (i int primary key)`);
+    const values = Array.from({ length: size }, (_, index) => `(${from + index})`);
+    await place.rows(`insert into ${table} values ${values.join(", ")}`);
+  }
+  for (const sql of [
+    `resource\` (id, \`key\`, seq, epoch, lane, due_at, state)
+     select i, concat('k', i), ${each}, 1, 'l', 9007199254740992, '{}' from resources`,
+    `label\` (resource, name, value, \`key\`) select i, 'n', 'v', concat('k', i) from resources`,
+    `part\` (resource, id, body) select r.i, concat('p', n.i), '{}' from resources r cross join numbers n`,
+    `entry\` (resource, seq, at, token, kind, body)
+     select r.i, n.i, 1, 't', 'noted', '{}' from resources r cross join numbers n`,
+  ])
+    await place.rows(`insert into \`${prefix}${sql}`);
+}
 
 /** 2,000 due in a lane, 1 of which is free elsewhere; 2,000 idle, 2,000 due later. */
 async function filled(place: MysqlPlace): Promise<{ readonly store: Store; readonly pool: Pool }> {

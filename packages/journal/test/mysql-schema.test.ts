@@ -52,6 +52,17 @@ describe.skipIf(mysqlUrl === null)("mysql: the schema", () => {
       expect((await store.commit(newRecord("k"))).kind).toBe("committed");
     }));
 
+  test("a migration that was cut off before it was written down is done again, index and all", () =>
+    MysqlPlace.use(async (place) => {
+      await place.opened();
+      const whole = await dumpSchema(place.admin, place.prefix);
+      await place.admin.query(`delete from \`${place.prefix}migration\` where id > 1`);
+      await place.opened();
+      expect(await dumpSchema(place.admin, place.prefix)).toBe(whole);
+      const done = await place.rows(`select id from \`${place.prefix}migration\` order by id`);
+      expect(done.map(({ id }) => id)).toEqual(migrations.map(({ id }) => id));
+    }));
+
   test("migrations are numbered from 1 without gaps, and say what they lock", () => {
     expect(migrations.map(({ id }) => id)).toEqual(migrations.map((_, index) => index + 1));
     for (const { name, locks } of migrations) expect([name, locks].every((text) => text.length > 5)).toBe(true);

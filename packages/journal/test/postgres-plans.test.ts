@@ -144,6 +144,7 @@ function statements(place: PostgresPlace): Use[] {
     { statement: entriesStatement(schema), values: entriesValues([{ key: "k1", seqs: [1, 2] }]) },
     entriesQuery(lists, "k1", { kind: "after", after: 10, limit: 5 }),
     entriesQuery(lists, "k1", { kind: "before", before: 1_000, limit: 5 }),
+    entriesQuery(lists, "k1", { kind: "settled", operation: "7-x" }),
     { statement: lists.parts, values: partsValues("k1", { prefix: "p", ...page }) },
     findQuery(lists, { ...page, prefix: "k" }),
     findQuery(lists, { ...page, label, prefix: "k" }),
@@ -189,6 +190,7 @@ function rows({ schema }: PostgresPlace, first: number, last: number): string {
     from ${numbers} on conflict do nothing;
     insert into ${schema}.entry select i, 1, 1, 'noted', null, 'token', '{}' from ${numbers} on conflict do nothing;
     insert into ${schema}.entry select 1, i + 1, 1, 'noted', null, 'token', '{}' from ${numbers} on conflict do nothing;
+    insert into ${schema}.entry select 1, 1e9 + i, 1, 'settled', i || '-x', 'token', '{}' from ${numbers} on conflict do nothing;
     insert into ${schema}.part select 1, 'p' || i, '{}' from ${numbers} on conflict do nothing;
     insert into ${schema}.part select i, 'q', '{}' from ${numbers} on conflict do nothing;
     insert into ${schema}.label select i, 'n', 'v', 'k' || i from ${numbers} on conflict do nothing;

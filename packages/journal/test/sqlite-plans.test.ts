@@ -42,6 +42,12 @@ const plans: Readonly<Record<string, readonly [sql: string, ...steps: string[]]>
     "SCALAR SUBQUERY 1",
     idByKey,
   ],
+  "end of an operation": [
+    readSql.settled,
+    "SEARCH entry USING INDEX entry_settled (resource=? AND operation=?)",
+    "SCALAR SUBQUERY 1",
+    idByKey,
+  ],
   parts: [readSql.parts, "SEARCH part USING PRIMARY KEY (resource=? AND id>?)", "SCALAR SUBQUERY 1", idByKey],
   "parts with a prefix": [
     readSql.partsUpTo,

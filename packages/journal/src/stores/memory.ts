@@ -202,6 +202,8 @@ class MemoryStore implements Store {
           .filter((entry) => entry.seq < range.before)
           .sort((a, b) => b.seq - a.seq)
           .slice(0, range.limit);
+      case "settled":
+        return all.filter(({ kind, operation }) => kind === "settled" && operation === range.operation);
     }
   }
 

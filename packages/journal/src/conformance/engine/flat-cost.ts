@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Operation } from "../../engine/attempt.js";
 import type { NewOperation } from "../../operation.js";
+import type { OperationStatus } from "../../reader.js";
 import type { ClaimAnswer } from "../../store.js";
 import { Bench, job } from "../bench.js";
 import {
@@ -121,6 +122,25 @@ export const flatCostTests: EngineTests = {
     assertSame(costs[0], costs[1]);
     const [small = 0, large = 0] = claims;
     assert.ok(large <= small * 1.1 + 200, `${small} bytes claimed became ${large}`);
+  },
+
+  "J10: asking what became of an operation costs the same with 3,000 entries behind it as with 3": async (story) => {
+    const process = await story.engine({ kinds: { job: { run: async () => "done" } } });
+    const [costs, statuses]: [Traffic[], unknown[]] = [[], []];
+    for (const [key, behind] of [
+      ["small", 3],
+      ["large", 3_000],
+    ] as const) {
+      const id = await accept(process, key, job(key));
+      await story.ends(process, key, id);
+      await change(process, key, { entries: noted(behind) });
+      // Of the last one the record itself tells how it ended.
+      await story.ends(process, key, await accept(process, key, job("another")));
+      const asked = async () => statuses.push(await process.journal.operation(key, id));
+      costs.push(await process.store.traffic(asked));
+    }
+    assertSame(costs[0], costs[1]);
+    for (const status of statuses) assert.equal((status as OperationStatus | undefined)?.status, "succeeded");
   },
 
   "J10: an operation without steps costs two commits, every step one more, and nothing else is asked of the store":

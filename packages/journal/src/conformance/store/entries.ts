@@ -44,6 +44,29 @@ export const entriesTests: StoreTests = {
     assert.deepEqual(await fixture.seqs("k", { kind: "numbers", seqs: [1, 3, 4, 7] }), [3, 7]);
   },
 
+  "J10: the entry that tells the end of an operation is found by the operation": async (fixture) => {
+    const ended = (operation: string | null, body: string) => ({ kind: "settled", operation, body });
+    const record = await fixture.create("k", {
+      entries: [
+        { kind: "accepted", operation: "1-a", body: "1" },
+        { kind: "accepted", operation: "2-a", body: "2" },
+        { kind: "accepted", operation: "3-a", body: "3" },
+        ended("2-a", "the second"),
+        ended("1-a", "the first"),
+        ended(null, "of none"),
+      ],
+    });
+    await fixture.create("k2", { entries: [ended("1-a", "elsewhere"), ended("3-a", "elsewhere")] });
+    const bodies = async (operation: string) =>
+      (await fixture.entries("k", { kind: "settled", operation })).map(({ seq, body }) => [seq, body]);
+    assert.deepEqual(await bodies("1-a"), [[5, "the first"]]);
+    assert.deepEqual(await bodies("2-a"), [[4, "the second"]]);
+    for (const operation of ["3-a", "4-a", "1-", "1-A", ""]) assert.deepEqual(await bodies(operation), []);
+    await fixture.change(record, { deleteEntries: [1, 4, 5] });
+    assert.deepEqual([await bodies("1-a"), await bodies("2-a")], [[], []]);
+    assert.deepEqual(await fixture.entries("never there", { kind: "settled", operation: "1-a" }), []);
+  },
+
   "J10: entries are those of one resource": async (fixture) => {
     await fixture.create("k", { entries: numbered(2) });
     await fixture.create("k2", { entries: [{ kind: "other", operation: null, body: "9" }] });

@@ -28,6 +28,11 @@ export function isDuplicate(error: unknown): boolean {
   return numberOf(error) === 1062;
 }
 
+/** An index of that name is there already. */
+export function isDuplicateIndex(error: unknown): boolean {
+  return numberOf(error) === 1061;
+}
+
 export function isNoSuchTable(error: unknown): boolean {
   return numberOf(error) === 1146;
 }

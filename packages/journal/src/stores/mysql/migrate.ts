@@ -1,5 +1,5 @@
 import { JournalError } from "../../errors.js";
-import { isNoSuchTable, unavailable } from "./failure.js";
+import { isDuplicateIndex, isNoSuchTable, unavailable } from "./failure.js";
 import { lockName, quoted } from "./lock-name.js";
 import { migrations, migrationTable, newestMigration } from "./migrations.js";
 import type { Session } from "./session.js";
@@ -47,7 +47,11 @@ async function catchUp(session: Session, tables: Tables): Promise<void> {
   const schema = await schemaOf(session, tables);
   await session.script(migrationTable(tables));
   for (const { id, name, statements } of migrations.filter((migration) => migration.id > schema)) {
-    for (const statement of statements(tables)) await session.script(statement);
+    for (const statement of statements(tables)) {
+      await session.script(statement).catch((error: unknown) => {
+        if (!isDuplicateIndex(error)) throw error;
+      });
+    }
     // Last, so that a crash before it repeats the migration.
     await session.change(
       `insert into ${tables.migration} (id, name, at) values (${int(id)}, ${bytes(name)}, ${serverNow})`,

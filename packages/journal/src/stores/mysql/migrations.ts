@@ -5,7 +5,7 @@ export interface Migration {
   readonly name: string;
   /** What it locks and for how long, for whoever runs it on a live system. */
   readonly locks: string;
-  /** DDL commits by itself: each statement can be repeated after a crash in the middle. */
+  /** DDL commits by itself: each statement can be repeated after a crash in the middle. An index that is there already is passed over. */
   readonly statements: (tables: Tables) => readonly string[];
 }
 
@@ -16,6 +16,15 @@ export const migrations: readonly Migration[] = [
     name: "resources with entries, parts, labels, lanes, owners and ids",
     locks: "nothing: the tables are new",
     statements: firstTables,
+  },
+  {
+    id: 2,
+    name: "ends of operations",
+    locks: "nothing for longer than a moment: commits go on while all entries are read once",
+    // For whoever asks what became of an operation. Its entries lie in the index in their order, and the end is the last of them.
+    statements: ({ entry }) => [
+      `alter table ${entry} add key by_operation (resource, operation), algorithm = inplace, lock = none`,
+    ],
   },
 ];
 

@@ -12,12 +12,13 @@ export async function findEntries(
 ): Promise<readonly StoredEntry[]> {
   if (range.kind === "numbers" && range.seqs.length === 0) return [];
   const sql = `select ${entryColumns("e")}
-    from ${resource} r force index (by_key) straight_join ${entry} e force index (primary) on e.resource = r.id
-    where r.\`key\` = ${bytes(key)} and ${numberedWithin(range)}`;
+    from ${resource} r force index (by_key) straight_join ${entry} e force index (${range.kind === "settled" ? "by_operation" : "primary"})
+    on e.resource = r.id
+    where r.\`key\` = ${bytes(key)} and ${isWithin(range)}`;
   return (await sessions.use((session) => session.rows(sql))).map(entryOf);
 }
 
-function numberedWithin(range: EntryRange): string {
+function isWithin(range: EntryRange): string {
   switch (range.kind) {
     case "numbers":
       return `e.seq in ${listOf(range.seqs, int)} order by e.seq`;
@@ -25,6 +26,9 @@ function numberedWithin(range: EntryRange): string {
       return `e.seq > ${int(range.after)} order by e.seq limit ${limitOf(range.limit)}`;
     case "before":
       return `e.seq < ${int(range.before)} order by e.seq desc limit ${limitOf(range.limit)}`;
+    case "settled":
+      // As a text: compared with bytes, the column would not be looked up in its index.
+      return `e.operation = _utf8mb4 ${bytes(range.operation)} and e.kind = 'settled' order by e.seq desc limit 1`;
   }
 }
 

@@ -6,6 +6,7 @@ create table entry (
   kind varchar(64) collate utf8mb4_bin not null,
   operation varchar(64) collate utf8mb4_bin null,
   body longtext collate utf8mb4_bin not null,
+  key by_operation (resource, operation),
   primary key (resource, seq)
 ) engine = innodb, row_format = dynamic;
 

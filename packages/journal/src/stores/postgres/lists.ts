@@ -7,6 +7,7 @@ import type { Statement, Value } from "./session.js";
 export interface ListStatements {
   readonly entriesAfter: Statement;
   readonly entriesBefore: Statement;
+  readonly settled: Statement;
   readonly parts: Statement;
   readonly records: Statement;
   readonly labelled: Statement;
@@ -25,6 +26,10 @@ export function listStatements({ resource, entry, part, label }: Schema): ListSt
     entriesBefore: {
       name: "osbert entries before",
       text: `select ${entryColumns("e")} from ${entry} as e where e.resource_id = ${id} and e.seq < $2 order by e.seq desc limit $3`,
+    },
+    settled: {
+      name: "osbert settled",
+      text: `select ${entryColumns("e")} from ${entry} as e where e.resource_id = ${id} and e.operation = $2 and e.kind = 'settled'`,
     },
     parts: {
       name: "osbert parts",
@@ -75,9 +80,14 @@ export function entriesQuery(
   key: string,
   range: Exclude<EntryRange, { readonly kind: "numbers" }>,
 ): { readonly statement: Statement; readonly values: Value[] } {
-  return range.kind === "after"
-    ? { statement: statements.entriesAfter, values: [key, range.after, range.limit] }
-    : { statement: statements.entriesBefore, values: [key, range.before, range.limit] };
+  switch (range.kind) {
+    case "after":
+      return { statement: statements.entriesAfter, values: [key, range.after, range.limit] };
+    case "before":
+      return { statement: statements.entriesBefore, values: [key, range.before, range.limit] };
+    case "settled":
+      return { statement: statements.settled, values: [key, range.operation] };
+  }
 }
 
 export function partsValues(key: string, { prefix, after, limit }: PartRange): Value[] {

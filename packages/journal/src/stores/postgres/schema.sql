@@ -54,6 +54,8 @@ create table resource (
   constraint resource_pkey PRIMARY KEY (key)
 ) with (fillfactor=75, autovacuum_vacuum_scale_factor=0.05);
 
+CREATE INDEX entry_settled ON entry USING btree (resource_id, operation) WHERE (kind = 'settled'::text);
+
 CREATE INDEX label_found ON label USING btree (name, value, key);
 
 CREATE INDEX resource_due ON resource USING btree (lane, due_at) WHERE (due_at IS NOT NULL);

@@ -30,6 +30,7 @@ export const readSql = {
   entry: `select ${entryColumns} from entry where resource = ? and seq = ?`,
   entriesAfter: `select ${entryColumns} from entry where ${ofResource} and seq > ? order by seq limit ?`,
   entriesBefore: `select ${entryColumns} from entry where ${ofResource} and seq < ? order by seq desc limit ?`,
+  settled: `select ${entryColumns} from entry indexed by entry_settled where ${ofResource} and kind = 'settled' and operation = ?`,
   parts: `select id, body from part where ${ofResource} and id >= ? order by id limit ?`,
   partsUpTo: `select id, body from part where ${ofResource} and id >= ? and id < ? order by id limit ?`,
   find: `select ${recordColumns} from resource where key >= ? order by key limit ?`,
@@ -69,7 +70,7 @@ export class Reader {
   }
 
   entries(key: string, range: EntryRange): readonly StoredEntry[] {
-    const { id, entry, entriesAfter, entriesBefore } = this.#statements;
+    const { id, entry, entriesAfter, entriesBefore, settled } = this.#statements;
     switch (range.kind) {
       case "numbers":
         return this.#atOneMoment(() => {
@@ -82,6 +83,8 @@ export class Reader {
         return (entriesAfter.all(key, range.after, wholeOf(range.limit)) as Row[]).map(entryOf);
       case "before":
         return (entriesBefore.all(key, range.before, wholeOf(range.limit)) as Row[]).map(entryOf);
+      case "settled":
+        return (settled.all(key, range.operation) as Row[]).map(entryOf);
     }
   }
 
@@ -196,6 +199,7 @@ function prepare(database: Connection) {
     entry: database.prepare(readSql.entry).raw(),
     entriesAfter: database.prepare(readSql.entriesAfter).raw(),
     entriesBefore: database.prepare(readSql.entriesBefore).raw(),
+    settled: database.prepare(readSql.settled).raw(),
     parts: database.prepare(readSql.parts).raw(),
     partsUpTo: database.prepare(readSql.partsUpTo).raw(),
     find: database.prepare(readSql.find).raw(),

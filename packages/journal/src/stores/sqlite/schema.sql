@@ -9,6 +9,8 @@ CREATE TABLE entry (
   primary key (resource, seq)
 ) strict, without rowid;
 
+CREATE INDEX entry_settled on entry (resource, operation) where kind = 'settled';
+
 CREATE TABLE label (
   resource integer not null,
   name text not null,
