@@ -1,5 +1,6 @@
-import { readFileSync, symlinkSync } from "node:fs";
-import { expect, test } from "vitest";
+import { linkSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import Database from "better-sqlite3";
+import { expect, onTestFinished, test } from "vitest";
 import { sqliteStore } from "../src/stores/sqlite/index.js";
 import { databasePath, endOf, newRecord, openStore, startChild } from "./sqlite-fixture.js";
 
@@ -14,6 +15,90 @@ test("a second process is refused and changes nothing", async () => {
   expect(await endOf(child.process)).toBe(3);
   expect([path, `${path}-wal`].map((file) => readFileSync(file))).toEqual(before);
   expect(await store.commit(newRecord("still works"))).toMatchObject({ kind: "committed" });
+});
+
+const tricks: Readonly<Record<string, (path: string) => string>> = {
+  "a symbolic link": (path) => {
+    symlinkSync(path, `${path}-link`);
+    return `${path}-link`;
+  },
+  "a hard link": (path) => {
+    linkSync(path, `${path}-hard`);
+    return `${path}-hard`;
+  },
+  "its new name, after it was renamed while in use": (path) => {
+    renameSync(path, `${path}-moved`);
+    return `${path}-moved`;
+  },
+  "its own name, after the -owner file was removed": (path) => {
+    rmSync(`${path}-owner`);
+    return path;
+  },
+  "its own name, after the -owner file was put in another place": (path) => {
+    renameSync(`${path}-owner`, `${path}-elsewhere`);
+    return path;
+  },
+};
+
+for (const [name, trick] of Object.entries(tricks)) {
+  test(`a process that comes to a file in use by ${name} is refused, and so are the ones after it`, async () => {
+    const path = await databasePath();
+    const store = await openStore(path);
+    await store.commit(newRecord("k"));
+    const other = trick(path);
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const child = startChild("hold", other);
+      expect((await child.lines.next()).value).toMatch(/^owned-elsewhere: /);
+      expect(await endOf(child.process)).toBe(3);
+    }
+    await expect(sqliteStore(other).open()).rejects.toMatchObject({ code: "owned-elsewhere" });
+    // Nor has whoever was refused taken a lock away.
+    const child = startChild("hold", other);
+    expect((await child.lines.next()).value).toMatch(/^owned-elsewhere: /);
+    expect(await store.commit(newRecord("still works"))).toMatchObject({ kind: "committed" });
+    expect(await store.read("k", [])).toBeDefined();
+  });
+}
+
+test("a file whose owner was killed is opened under a new name, if its log is moved along", async () => {
+  const path = await databasePath();
+  const child = startChild("commit for ever", path);
+  expect((await child.lines.next()).value).toBe("open");
+  const { value: key } = await child.lines.next();
+  child.process.kill("SIGKILL");
+  await endOf(child.process);
+  for (const file of ["", "-wal"]) renameSync(`${path}${file}`, `${path}-moved${file}`);
+  const store = await openStore(`${path}-moved`);
+  expect(await store.read(key, [])).toBeDefined();
+});
+
+test("a hard link is refused also when nobody has the file open: it would be read without its log", async () => {
+  const path = await databasePath();
+  await (await openStore(path)).close();
+  linkSync(path, `${path}-hard`);
+  for (const name of [path, `${path}-hard`]) {
+    await expect(sqliteStore(name).open()).rejects.toMatchObject({
+      code: "owned-elsewhere",
+      message: expect.stringContaining("hard link"),
+    });
+  }
+  rmSync(`${path}-hard`);
+  await openStore(path);
+});
+
+test("a program that only reads the file does not keep its owner from coming back", async () => {
+  const path = await databasePath();
+  const first = startChild("hold", path);
+  expect((await first.lines.next()).value).toBe("open");
+  const reader = new Database(path, { readonly: true });
+  onTestFinished(() => void reader.close());
+  const count = reader.prepare("select count(*) from resource");
+  count.get();
+  first.process.kill("SIGKILL");
+  await endOf(first.process);
+  const second = startChild("hold", path);
+  expect((await second.lines.next()).value).toBe("open");
+  count.get();
 });
 
 test("a store is refused as long as another process owns the file, and opens as soon as that was killed", async () => {

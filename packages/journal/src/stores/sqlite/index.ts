@@ -9,8 +9,8 @@ export type { SqliteStats, SqliteStore, SqliteStoreOptions } from "./options.js"
  * systems cannot be trusted.
  *
  * Changes are written by a thread of its own, many with one durable write (J12); reads are made where they are asked,
- * in about 10 µs. A second process, or a second store, that opens the same file is refused with `owned-elsewhere`.
- * The end of the owner, however sudden, frees the file at once.
+ * in about 10 µs. A second process, or a second store, that opens the same file is refused with `owned-elsewhere`, also
+ * after the file was renamed or its `-owner` file removed. The end of the owner, however sudden, frees the file at once.
  *
  * The store does not keep the process alive, except while something that was asked of it is under way.
  * `process.exit()` does not wait for that: await what you asked, or `close()`.

@@ -1,19 +1,27 @@
+import { statSync } from "node:fs";
 import Database from "better-sqlite3";
 import { JournalError } from "../../errors.js";
 import { makePrivateFile } from "./private-file.js";
 
+export interface Ownership {
+  /** The inode of the lock file. */
+  readonly lockFile: bigint;
+  readonly letGo: () => void;
+}
+
 /**
  * Makes this store the one owner of the database at `path` (canonical), or throws `owned-elsewhere` and changes
- * nothing. Answers how to let go.
+ * nothing; makes the file if there is none. The writer then makes sure that it is the right lock; see confirm-ownership.ts.
  *
  * The lock is SQLite's own exclusive lock on a file of its own beside the database, because the database itself must
  * stay readable for this process's reads. The operating system frees it when the process ends, however it ends; the
  * file stays, empty, since removing a lock file races with whoever opens it.
  */
-export function takeOwnership(path: string): () => void {
+export function takeOwnership(path: string): Ownership {
+  checkNames(path);
   // POSIX locks do not keep a process from itself. SQLite does, but only where both stores use the same copy of it.
   const owned = ownedByThisProcess();
-  if (owned.has(path)) {
+  if (owned.has(path) || owned.has(identityOf(path) ?? "")) {
     throw new JournalError(
       "owned-elsewhere",
       `${path} is in use by another store of this process; share that one, or close it`,
@@ -34,11 +42,32 @@ export function takeOwnership(path: string): () => void {
       { cause },
     );
   }
-  owned.add(path);
-  return () => {
+  // Before SQLite makes it, which would let others read it.
+  makePrivateFile(path);
+  const names = [path, identityOf(path) ?? ""];
+  for (const name of names) owned.add(name);
+  const letGo = () => {
     lock.close();
-    owned.delete(path);
+    for (const name of names) owned.delete(name);
   };
+  // SQLite's integers have a sign. The inode of a file that someone has locked is not given to another one.
+  return { lockFile: BigInt.asIntN(64, statSync(file, { bigint: true }).ino), letGo };
+}
+
+/** Part of a database lies in the log beside it, which goes by name: under another name it would be missing. */
+function checkNames(path: string): void {
+  const names = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
+  if (names <= 1) return;
+  throw new JournalError(
+    "owned-elsewhere",
+    `${path} is one of ${names} names of the same file (hard links); a SQLite journal must have one, or parts of it would be overlooked. Remove the others`,
+  );
+}
+
+/** Stays the same when a file is renamed. */
+function identityOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `device ${found.dev}, inode ${found.ino}`;
 }
 
 /** One set for all copies of this module that may be loaded. */

@@ -39,6 +39,8 @@ export type FromWriter =
 /** What the writer is started with. */
 export interface WriterSettings {
   readonly path: string;
+  /** The inode of the lock file that this process has locked. */
+  readonly lockFile: bigint;
   readonly synchronous: "full" | "normal";
   readonly maxPages: number | null;
   /** Whether times given out are remembered in the file; not if they come from a test's clock. */

@@ -26,7 +26,7 @@ import { openForReading } from "./connection.js";
 import { errorOf, failureOf } from "./failure.js";
 import type { SqliteStats, SqliteStore, SqliteStoreOptions } from "./options.js";
 import { takeOwnership } from "./owner.js";
-import { canonicalPath, makePrivateFile } from "./private-file.js";
+import { canonicalPath } from "./private-file.js";
 import type { Answer, OtherRequest, Request } from "./protocol.js";
 import { Reader } from "./reader.js";
 import { Recent } from "./recent.js";
@@ -89,14 +89,12 @@ export class EmbeddedStore implements SqliteStore {
       const path = canonicalPath(this.#path);
       // Ownership comes before everything else: whoever is refused must not have looked into the file, let alone
       // changed it.
-      const letGo = takeOwnership(path);
+      const { lockFile, letGo } = takeOwnership(path);
       undo.push(letGo);
-      // Before SQLite makes it, which would let others read it.
-      makePrivateFile(path);
       // On a connection that cannot write: a file that is not for us must stay as it is.
       inspect(path);
       const { clock, synchronous = "full", maxPages = null } = this.#options;
-      const writer = new WriterThread({ path, synchronous, maxPages, marksClock: clock === undefined });
+      const writer = new WriterThread({ path, lockFile, synchronous, maxPages, marksClock: clock === undefined });
       // The writer brings the schema up to date, so reading starts after it.
       const steady = steadyWallClock(await writer.start());
       undo.push(() => writer.close());

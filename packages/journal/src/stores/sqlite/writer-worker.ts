@@ -1,5 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { Checkpoints } from "./checkpoints.js";
+import { confirmOwnership } from "./confirm-ownership.js";
 import { type Connection, openForWriting } from "./connection.js";
 import { failureOf } from "./failure.js";
 import type { FromWriter, ToWriter, WriterSettings } from "./protocol.js";
@@ -20,7 +21,7 @@ try {
 
 function serve(): void {
   const database = openForWriting(settings);
-  migrate(database);
+  confirmOwnership(database, settings, migrate);
   const checkpoints = new Checkpoints(database, settings.path);
   const writer = new Writer(database, settings, (pages) => checkpoints.appended(pages));
   tell({ kind: "ready", clockMark: writer.clockMark() });
