@@ -47,17 +47,17 @@ describe("mysql: what becomes of a change", () => {
 });
 
 describe("mysql: how a limit is shared out among lanes", () => {
-  const lanes = ["a", "b", "c"].map((lane) => ({ lane, room: 9 }));
+  const lanes = ["a", "b", "c"].map((lane) => ({ lane, dueAt: 1, room: 9 }));
   test("the earliest of all lanes come first", () => {
     const candidates = [5, 1, 3].flatMap((dueAt, index) =>
       [0, 10].map((later) => ({ lane: lanes[index]?.lane ?? "", dueAt: dueAt + later })),
     );
     expect(sharesOf(lanes, candidates, 4)).toEqual([
-      { lane: "a", room: 1 },
-      { lane: "b", room: 2 },
-      { lane: "c", room: 1 },
+      { lane: "a", dueAt: 1, room: 1 },
+      { lane: "b", dueAt: 1, room: 2 },
+      { lane: "c", dueAt: 1, room: 1 },
     ]);
-    expect(sharesOf(lanes, candidates, 1)).toEqual([{ lane: "b", room: 1 }]);
+    expect(sharesOf(lanes, candidates, 1)).toEqual([{ lane: "b", dueAt: 1, room: 1 }]);
     expect(sharesOf(lanes, [], 4)).toEqual([]);
   });
 });

@@ -122,6 +122,51 @@ describe.skipIf(mysqlUrl === null)("mysql: what statements cost", () => {
   );
 });
 
+describe.skipIf(mysqlUrl === null)("mysql: while somebody holds an old snapshot, as a backup does", () => {
+  test("J10: a claim does not look up what is not due any more", () =>
+    MysqlPlace.use(async (place) => {
+      const store = await place.opened();
+      const table = `\`${place.prefix}resource\``;
+      await fill(place, 1, 5_000, 1);
+      await place.rows(`insert into \`${place.prefix}lane\` values ('l')`);
+      // Due long ago, and run by another for hours: it stays the first of its lane.
+      const due = (key: string, at: string, owner: string) =>
+        place.rows(
+          `update ${table} set due_at = ${at}, lease_owner = ${owner}, lease_until = 9e15 where \`key\` = '${key}'`,
+        );
+      await due("k1", "1", "'another'");
+      const backup = await place.pool().getConnection();
+      await backup.query("set session transaction isolation level repeatable read");
+      await backup.query("start transaction with consistent snapshot");
+      for (let round = 0; round < 4; round++)
+        await place.rows(`update ${table} set due_at = ${1_000 + round} where \`key\` <> 'k1'`);
+      await place.rows(`update ${table} set due_at = ${2 ** 53} where \`key\` <> 'k1'`);
+      // The server counts for all of its sessions; the least of some tries is without what others did meanwhile.
+      const looks: number[] = [];
+      for (let attempt = 2; attempt < 12; attempt++) {
+        await place.rows(`update ${table} set due_at = ${100_000 + attempt} where \`key\` = 'k${attempt}'`);
+        const before = await pagesRead(place);
+        const { claimed } = await store.claim({
+          owner: "o",
+          leaseMs: 60_000,
+          limit: 10,
+          laneRoom: 10,
+          rooms: new Map(),
+        });
+        looks.push((await pagesRead(place)) - before);
+        expect(claimed.map(({ key }) => key)).toEqual([`k${attempt}`]);
+      }
+      expect(Math.min(...looks)).toBeLessThan(5_000);
+      await backup.query("rollback");
+      backup.release();
+    }));
+});
+
+async function pagesRead(place: MysqlPlace): Promise<number> {
+  const [row] = await place.rows("show global status like 'Innodb_buffer_pool_read_requests'");
+  return Number(row?.Value);
+}
+
 const beside = ["resource", "entry", "part", "label"] as const;
 
 /** Resources from `first` on, each with so many parts and entries and with one label. */

@@ -1,6 +1,8 @@
 /** A lane with something due, and how much of it may be claimed. */
 export interface OpenLane {
   readonly lane: string;
+  /** The earliest due time in it that counts. */
+  readonly dueAt: number;
   readonly room: number;
 }
 
@@ -19,8 +21,8 @@ export function sharesOf(
   const shares = new Map<string, number>();
   const earliest = [...candidates].sort((a, b) => a.dueAt - b.dueAt).slice(0, limit);
   for (const { lane } of earliest) shares.set(lane, (shares.get(lane) ?? 0) + 1);
-  return lanes.flatMap(({ lane }) => {
-    const room = shares.get(lane) ?? 0;
-    return room === 0 ? [] : [{ lane, room }];
+  return lanes.flatMap((open) => {
+    const room = shares.get(open.lane) ?? 0;
+    return room === 0 ? [] : [{ ...open, room }];
   });
 }
