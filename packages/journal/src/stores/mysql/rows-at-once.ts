@@ -35,14 +35,14 @@ export class Insertion {
     session: Session,
     rows: readonly Values[],
     mostBytes: number,
-    told?: (lastInsertId: number) => void,
+    told?: (lastInsertId: number) => Promise<void>,
   ): Promise<void> {
     for (let from = 0; from < rows.length; ) {
       const count = countWithin(rows, from, mostBytes);
       const values: MysqlValue[] = [];
       for (const row of rows.slice(from, from + count)) values.push(...row);
       const lastInsertId = await session.preparedInsert(this.#text(count), values);
-      told?.(lastInsertId);
+      await told?.(lastInsertId);
       from += count;
     }
   }

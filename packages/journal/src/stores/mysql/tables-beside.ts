@@ -56,7 +56,7 @@ export class TablesBeside {
     return stampedAt;
   }
 
-  /** `last_insert_id` brings the time back with the answer, which saves asking for it. */
+  /** `last_insert_id` brings the time back with the answer, which saves asking for it; but not where the table has a trigger. */
   async #insertEntries(session: Session, writes: readonly Write[], at: number | undefined): Promise<number> {
     let stampedAt = at ?? null;
     const rows: MysqlValue[][] = [];
@@ -65,13 +65,21 @@ export class TablesBeside {
         rows.push([id, firstSeq + index, stampedAt, change.token, kind, operation, body]);
       });
     }
-    await this.#insertingEntries.run(session, rows, this.#statementBytes, (lastInsertId) => {
-      if (stampedAt !== null) return;
-      if (!(lastInsertId > 0)) throw new TypeError("the server did not tell when it inserted the entries");
-      stampedAt = lastInsertId;
+    await this.#insertingEntries.run(session, rows, this.#statementBytes, async (lastInsertId) => {
+      const [first] = writes;
+      if (stampedAt !== null || first === undefined) return;
+      stampedAt = lastInsertId > 0 ? lastInsertId : await this.#timeOf(session, first);
       for (const row of rows) row[atColumn] = stampedAt;
     });
     return stampedAt ?? 0;
+  }
+
+  async #timeOf(session: Session, { id, firstSeq }: Write): Promise<number> {
+    const [row] = await session.rows(
+      `select at from ${this.#tables.entry} where resource = ${int(id)} and seq = ${int(firstSeq)}`,
+    );
+    if (row === undefined) throw new TypeError("the server did not tell when it inserted the entries");
+    return Number(row.at);
   }
 
   async #delete(session: Session, writes: readonly Write[]): Promise<void> {
