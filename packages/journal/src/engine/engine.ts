@@ -184,7 +184,7 @@ export class Engine {
     const { snapshot, now } = seen;
     if (this.#leases.isOurs(cell, snapshot?.record)) return { tenure: this.#leases.hold(seen), lane: null };
     // What the cell believes to hold, another engine has: its lease must not be taken from it by a mere decision.
-    this.#leases.lose(cell);
+    this.#leases.taken(cell);
     const { open, queued } = draft.base.state;
     const newWork = draft.state.open !== open || draft.state.queued !== queued;
     // Also one that has run out: its owner may renew it in this very moment, and only a claim can tell which of the two came first.

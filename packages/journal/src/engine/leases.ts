@@ -28,6 +28,8 @@ export class Leases {
   readonly #leaseMs: number;
   readonly #givenBack = new GivenBack();
   #owner: string | null = null;
+  /** The store no longer vouches for this engine. */
+  #lost: () => void = () => undefined;
 
   constructor(ports: LeasePorts, leaseMs: number) {
     this.#ports = ports;
@@ -47,7 +49,7 @@ export class Leases {
   async arrive(lost: () => void): Promise<void> {
     const owner = this.#ports.token();
     let gone = false;
-    await this.#ports.store.attend(owner, () => {
+    const loseAll = () => {
       gone = true;
       if (this.#owner !== owner) return;
       this.#owner = null;
@@ -55,8 +57,10 @@ export class Leases {
       // Others may take over from now on, so nothing here counts any more.
       for (const cell of [...this.#ports.cells.all()]) this.lose(cell);
       lost();
-    });
+    };
+    await this.#ports.store.attend(owner, loseAll);
     if (gone) throw new JournalError("store-unavailable", "the store lost sight of this engine as soon as it came");
+    this.#lost = loseAll;
     this.#owner = owner;
   }
 
@@ -108,7 +112,9 @@ export class Leases {
     // An answer that was overtaken: what is held now is newer.
     if (cell.held !== undefined && cell.held.epoch > record.epoch) return "none";
     if (this.#givenBack.outdates(record.key, record.epoch) || record.lease?.owner !== this.#owner) return "none";
-    this.lose(cell);
+    // Someone else had it in between, although it was held here.
+    this.taken(cell);
+    if (record.lease.owner !== this.#owner) return "none";
     this.take(cell, record);
     return "new";
   }
@@ -149,8 +155,22 @@ export class Leases {
     if (cell.held === undefined) return false;
     if (cell.snapshot === undefined) await this.#ports.writer.refresh(cell);
     if (this.isOurs(cell, cell.snapshot?.record)) return true;
-    this.lose(cell);
+    this.taken(cell);
     return false;
+  }
+
+  /**
+   * The record says that the lease is another's, or nobody's. If it should still have run, this engine was taken for dead, and whatever
+   * else it holds, or will claim under its name, is taken from it next: it does as if the store had told it so.
+   */
+  taken(cell: Cell): void {
+    const owner = this.#owner;
+    const tooEarly = cell.held !== undefined && cell.held.until > this.#ports.time.now();
+    this.lose(cell);
+    if (!tooEarly || owner === null) return;
+    this.#lost();
+    // Without waiting for it: the session that vouches for the old name may lead nowhere.
+    this.#ports.store.leave(owner).catch(() => undefined);
   }
 
   /** Nothing is to be done for the resource before `dueAt`. Within the cell's turn. Answers when someone has to look again. */

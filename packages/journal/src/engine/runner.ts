@@ -514,7 +514,7 @@ export class Runner implements AttemptHost {
       (newDraft, seen) => {
         othersWrote ||= known !== undefined && seen.snapshot?.record.seq !== known;
         if (cell.held === undefined || !leases.isOurs(cell, seen.snapshot?.record)) {
-          leases.lose(cell);
+          leases.taken(cell);
           throw new JournalError("lease-lost");
         }
         const draft = newDraft();
@@ -540,7 +540,7 @@ export class Runner implements AttemptHost {
       lookBy(record.dueAt);
     } else {
       // The commit counted, but while its answer was on the way another engine has taken over.
-      leases.lose(cell);
+      leases.taken(cell);
     }
   }
 

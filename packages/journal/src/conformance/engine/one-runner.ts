@@ -261,6 +261,8 @@ export const takeOverByAnotherTests: EngineTests = {
     await story.until("it has run", () => effects.length > 0);
     await story.pass(2_000);
     assert.deepEqual(effects, ["second"]);
+    // It was taken for dead: whatever it claimed under its old name would be taken from it, too.
+    await story.until("it has come back under another name", () => first.store.presences.size === 2);
   },
 
   "J11: a commit that lands under the name of an engine that was taken for dead meanwhile is not waited for": async (
