@@ -1,8 +1,9 @@
 import { execFileSync, spawn } from "node:child_process";
-import { chownSync, existsSync, mkdtempSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** A server program that runs in a directory of its own. */
 export interface ServerProcess {
@@ -10,6 +11,8 @@ export interface ServerProcess {
   readonly gone: Promise<string>;
   /** Ends the server and removes its directory; resolves when both are done. */
   stop(): Promise<void>;
+  /** Ends the server where it stands and starts it again, on what it has written; resolves when a new process runs. */
+  restart(): Promise<void>;
 }
 
 /** A new empty directory for a server's data, and the account that owns it and runs the server. */
@@ -33,7 +36,7 @@ export function makeServerHome(name: string, users: readonly string[]): ServerHo
  * Runs a server under a small supervisor that lives as long as its standard input is open. That is closed by `stop()`, and
  * by the kernel when this process ends in any way, SIGKILL included: no server and no directory outlives its test run.
  *
- * `script` is shell, ends with `exec SERVER`, and finds `args` as "$1", "$2" and so on.
+ * `script` is shell, ends with `exec SERVER`, and finds `args` as "$1", "$2" and so on. At a restart it is run again.
  */
 export function runServer(home: ServerHome, script: string, args: readonly string[], endSignal: string): ServerProcess {
   const guard = findProgram("setpriv") === undefined ? [] : ["setpriv", "--pdeathsig", "KILL"];
@@ -64,6 +67,15 @@ export function runServer(home: ServerHome, script: string, args: readonly strin
       supervisor.stdin.end();
       await gone;
     },
+    async restart() {
+      const pid = pidIn(home);
+      writeFileSync(join(home.directory, "again"), "");
+      process.kill(pid, `SIG${endSignal}`);
+      for (let waits = 0; pidIn(home) === pid; waits++) {
+        if (waits === 1_500) throw new Error(`process ${pid} does not end`);
+        await sleep(20);
+      }
+    },
   };
 }
 
@@ -73,16 +85,25 @@ const supervise = `
 directory=$1 signal=$2
 shift 2
 exec 3<&0
-"$@" >"$directory/server.log" 2>&1 </dev/null 3<&- &
-server=$!
-( read -r _ <&3; while kill -s "$signal" "$server"; do sleep 0.2; done ) 2>/dev/null &
-wait "$server"
+( read -r _ <&3; while kill -s "$signal" "$(cat "$directory/server.pid")"; do sleep 0.2; done ) 2>/dev/null &
+while :; do
+  "$@" >>"$directory/server.log" 2>&1 </dev/null 3<&- &
+  server=$!
+  echo "$server" >"$directory/server.new"
+  mv "$directory/server.new" "$directory/server.pid"
+  wait "$server"
+  rm "$directory/again" 2>/dev/null || break
+done
 trap '' TERM
 kill -s TERM 0
 tail -n 20 "$directory/server.log"
 cd /
 for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$directory" 2>/dev/null && break; sleep 0.2; done
 `;
+
+function pidIn({ directory }: ServerHome): number {
+  return Number(readFileSync(join(directory, "server.pid"), "utf8"));
+}
 
 /** Where a program is, looking also in the system folders that an ordinary user's PATH leaves out. */
 export function findProgram(name: string): string | undefined {

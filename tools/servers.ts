@@ -19,6 +19,8 @@ export interface RunningServer {
   readonly url: string;
   readonly version: string;
   stop(): Promise<void>;
+  /** Ends it as a loss of power would, and starts it again; resolves when it answers. Not for a server that was given. */
+  readonly restart?: () => Promise<void>;
 }
 
 /** Why there is no such server on this machine, in one line that says what to do. */
@@ -98,7 +100,7 @@ pool_mode = ${mode}
 
 // $1: folder of programs, $2: password file, $3: port.
 const postgresScript = `
-"$1/initdb" --pgdata=data --username=postgres --pwfile="$2" --auth=scram-sha-256 --encoding=UTF8 --locale=C --no-sync >/dev/null
+[ -e data ] || "$1/initdb" --pgdata=data --username=postgres --pwfile="$2" --auth=scram-sha-256 --encoding=UTF8 --locale=C --no-sync >/dev/null
 exec "$1/postgres" -D data -p "$3" \\
   -c listen_addresses=127.0.0.1 -c unix_socket_directories= \\
   -c fsync=on -c synchronous_commit=on -c full_page_writes=on \\
@@ -107,7 +109,9 @@ exec "$1/postgres" -D data -p "$3" \\
 
 // $1: daemon, $2: file with the statements to run at start, $3: port.
 const mariadbScript = `
-if "$1" --no-defaults --version | grep -q MariaDB
+if [ -e data ]
+then :
+elif "$1" --no-defaults --version | grep -q MariaDB
 then mariadb-install-db --no-defaults --datadir="$PWD/data" --skip-test-db --skip-name-resolve >/dev/null
 else "$1" --no-defaults --initialize-insecure --datadir="$PWD/data"
 fi
@@ -118,8 +122,8 @@ exec "$1" --no-defaults --datadir="$PWD/data" --init-file="$2" --port="$3" \\
 
 function mariadbAccount(password: string): string {
   return [
-    "CREATE DATABASE osbert;",
-    `CREATE USER osbert@'127.0.0.1' IDENTIFIED BY '${password}';`,
+    "CREATE DATABASE IF NOT EXISTS osbert;",
+    `CREATE USER IF NOT EXISTS osbert@'127.0.0.1' IDENTIFIED BY '${password}';`,
     "GRANT ALL ON *.* TO osbert@'127.0.0.1';",
     "",
   ].join("\n");
@@ -142,8 +146,14 @@ async function startOnFreePort(
     const port = await freePort();
     const launched = launch(makeServerHome(name, users), port, randomBytes(18).toString("hex"));
     const outcome = await waitUntilReady(launched, version);
-    if (outcome.kind === "ready")
-      return { url: launched.url, version: outcome.version, stop: () => launched.process.stop() };
+    if (outcome.kind === "ready") {
+      const restart = async () => {
+        await launched.process.restart();
+        const again = await waitUntilReady(launched, version);
+        if (again.kind === "gone") throw new Error(`${name} did not come back: ${again.log}`);
+      };
+      return { url: launched.url, version: outcome.version, stop: () => launched.process.stop(), restart };
+    }
     log = outcome.log;
   }
   return { leftOut: `${name} did not start: ${log.split("\n").join(" | ")}` };
