@@ -111,7 +111,7 @@ function made({ moments = good, scripts = [script(0), script(1)], entries = good
     lease: null,
   };
   return {
-    plan: { scripts, requests: [{ number: 0, key: "r", scripts, opens: true }] },
+    plan: { scripts, requests: [{ number: 0, key: "r", scripts, opens: true, refused: false }] },
     witnessed: moments.map(([at, process, event]) => ({ at, process, ...event }) as Witnessed),
     dump: [{ record, entries: stored, parts }],
     leaseMs: 1_000,
@@ -163,6 +163,19 @@ const bad: Readonly<Record<keyof typeof violations, Made>> = {
   "entry missing": { entries: goodEntries.filter(([n, kind]) => n !== 1 || kind !== "settled") },
   "entry not attributed": { entries: [...goodEntries.slice(0, -1), [1, "settled", { cause: undefined }]] },
   "ended by itself": { moments: [...good, [50, 0, { kind: "ended by itself", why: "code 1" }]] },
+  "refused, then happened": { moments: [...good, [5, 0, { kind: "refused", request: 0 }]] },
+  slept: {
+    moments: [
+      [-21_000, 0, { kind: "accepted", request: 0, ids }],
+      [-20_000, -1, { kind: "calm" }],
+      ...runs(0, 10),
+      ...runs(1, 100),
+    ],
+  },
+  "hot loop": {
+    moments: [...good, ...Array.from({ length: 10 }, (_, n): Moment => [12 + n / 10, 0, begins(0, "0.0", "a", 12)])],
+  },
+  "two owners": { moments: [...good, [50, 0, { kind: "two owners", by: "a hard link" }]] },
 };
 
 describe("the checks of the crash suite", () => {
@@ -202,6 +215,16 @@ describe("the checks of the crash suite", () => {
     ];
     expect(violationsOf(made({ moments: late(-2_000) }))).toEqual([]);
     expect(violationsOf(made({ moments: late(69) })).map(({ kind }) => kind)).toContain("two runners");
+  });
+
+  test("an engine with a slow clock takes its lease to run longer than it does", () => {
+    const late: Moment[] = [...good, [-3_000, 1, attempts(0, "1.1", {}, -3_000)], [70, 1, begins(0, "1.1", "b", -70)]];
+    expect(violationsOf(made({ moments: late })).map(({ kind }) => kind)).toContain("two runners");
+    expect(violationsOf({ ...made({ moments: late }), slowestClock: 0.9 })).toEqual([]);
+  });
+
+  test("what is done in calm, one thing after the other, has not slept", () => {
+    expect(violationsOf(made({ moments: [[-1, -1, { kind: "calm" }], ...good] }))).toEqual([]);
   });
 
   test("a succeeded operation whose last effect nobody saw is noticed", () => {

@@ -7,6 +7,7 @@ import {
   pointTable,
   report,
   type TemporaryStore,
+  temporaryMysql,
   temporaryPostgres,
   temporarySqlite,
 } from "../src/crash/index.js";
@@ -20,6 +21,11 @@ describe("an engine that is killed again and again loses nothing and does nothin
   const url = inject("postgresUrl");
   test.skipIf(url === null)("on PostgreSQL", { timeout: 5 * minutes }, () =>
     survives("PostgreSQL", () => temporaryPostgres(url ?? "")),
+  );
+
+  const mysqlUrl = inject("mysqlUrl");
+  test.skipIf(mysqlUrl === null)("on MariaDB", { timeout: 5 * minutes }, () =>
+    survives("MariaDB", () => temporaryMysql(mysqlUrl ?? "")),
   );
 });
 

@@ -29,8 +29,16 @@ export interface ChildConfig {
         readonly retention: Retention;
         /** Kills itself when it reaches that point for the nth time. */
         readonly dieAt: { readonly point: CrashPoint; readonly nth: number } | null;
+        /** How fast its clocks go; 1 is right. */
+        readonly clockRate: number;
+        /** How long a caller waits for an answer. */
+        readonly timeoutMs: number;
+        /** Whether it goes on trying if the store cannot be opened, or ends with the error. */
+        readonly keepsTrying: boolean;
       }
-    | { readonly kind: "dump" };
+    | { readonly kind: "dump" }
+    /** Opens what another process has. */
+    | { readonly kind: "rival" };
 }
 
 /** What a running child is told, one line of JSON each. */

@@ -2,13 +2,14 @@ import { writeSync } from "node:fs";
 import { systemClock } from "../clock.js";
 import type { Operation, OperationKind } from "../engine/attempt.js";
 import { Permanent, RetryLater } from "../errors.js";
-import { type Journal, openJournal } from "../journal.js";
+import { type Journal, type JournalOptions, openJournal } from "../journal.js";
 import type { Json } from "../json.js";
 import type { CrashPoint, JournalEvent } from "../observe.js";
 import type { Attribution, OpenOperation, Outcome } from "../operation.js";
 import type { Decide, Resource, ResourceChange } from "../resource.js";
 import type { Store } from "../store.js";
 import type { ChildCommand, ChildConfig, StoreModule } from "./child-config.js";
+import { setClockRate } from "./clock-rate.js";
 import { type DumpedResource, dumpOf } from "./dump.js";
 import { boundedAttempts, planOf, type Request, type Script } from "./plan.js";
 import { Turn } from "./turn.js";
@@ -29,7 +30,18 @@ async function dump(from: Store): Promise<void> {
   process.exit(0);
 }
 
-async function run(on: Store, task: RunTask): Promise<void> {
+async function rival(on: Store): Promise<void> {
+  try {
+    await on.open();
+    witness({ kind: "rival", refusedBy: null });
+    await on.close();
+  } catch (error) {
+    witness({ kind: "rival", refusedBy: wordsOf(error) });
+  }
+  process.exit(0);
+}
+
+async function run(task: RunTask): Promise<void> {
   const { scripts, requests } = planOf(task.plan);
   const turn = new Turn();
   let attempts = 0;
@@ -41,18 +53,18 @@ async function run(on: Store, task: RunTask): Promise<void> {
     run: runScript,
     settle: (resource, operation, outcome) => settled(resource, operation, outcome, scripts),
   };
-  const journal = await openJournal({
-    store: on,
+  const options: Omit<JournalOptions, "store"> = {
     kinds: { work: kind, bounded: { ...kind, maxAttempts: boundedAttempts } },
     concurrency: 48,
     laneConcurrency: 12,
     leaseMs: task.leaseMs,
+    timeoutMs: task.timeoutMs,
     retention: task.retention,
     clock: { monotonicMs: () => turn.read(), after: (ms, wake) => systemClock.after(ms, wake) },
     reached: killerAt(task.dieAt),
     observe,
-  });
-  await journal.start();
+  };
+  const journal = await opened(options, task.keepsTrying);
   witness({ kind: "started" });
   listen((command) => {
     switch (command.kind) {
@@ -126,6 +138,22 @@ async function run(on: Store, task: RunTask): Promise<void> {
   }
 }
 
+async function opened(options: Omit<JournalOptions, "store">, keepsTrying: boolean): Promise<Journal> {
+  for (;;) {
+    try {
+      const journal = await openJournal({ ...options, store: await openStore(config.store.config) });
+      await journal.start();
+      return journal;
+    } catch (error) {
+      if (!keepsTrying) throw error;
+      witness({ kind: "not opened", why: wordsOf(error) });
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+class Refused extends Error {}
+
 async function accept(journal: Journal, request: Request): Promise<void> {
   const { key, number, scripts, opens } = request;
   const [first] = scripts;
@@ -134,6 +162,7 @@ async function accept(journal: Journal, request: Request): Promise<void> {
   const isRepeat = (resource: Resource | undefined) =>
     opens ? (resource?.data as { born?: number } | null)?.born === first.n : resource?.parts.has(partOf(first));
   const decide: Decide<"accepted" | "repeated"> = (resource) => {
+    if (request.refused) throw new Refused("it is scripted to be refused");
     if (isRepeat(resource)) return { result: "repeated" };
     const change: ResourceChange = {
       ...(opens && { data: { born: first.n } }),
@@ -154,7 +183,8 @@ async function accept(journal: Journal, request: Request): Promise<void> {
     const { result, accepted } = await journal.transact(key, decide, { by: by("caller", first.n), ...options });
     witness({ kind: "accepted", request: number, ids: result === "accepted" ? accepted.map(({ id }) => id) : null });
   } catch (error) {
-    witness({ kind: "not accepted", request: number, why: wordsOf(error) });
+    if (error instanceof Refused) witness({ kind: "refused", request: number });
+    else witness({ kind: "not accepted", request: number, why: wordsOf(error) });
   }
 }
 
@@ -167,7 +197,8 @@ async function cancel(journal: Journal, { key, n }: Script, id: string): Promise
 }
 
 async function finish(journal: Journal): Promise<void> {
-  while (await hasOpen(journal)) await new Promise((resolve) => setTimeout(resolve, 50));
+  // An error leaves it open whether something is open.
+  while (await hasOpen(journal).catch(() => true)) await new Promise((resolve) => setTimeout(resolve, 50));
   witness({ kind: "quiet" });
   await journal.stop();
   process.exit(0);
@@ -278,5 +309,14 @@ function wordsOf(error: unknown): string {
 }
 
 const { openStore } = (await import(config.store.module)) as StoreModule;
-const store = await openStore(config.store.config);
-await (config.task.kind === "dump" ? dump(store) : run(store, config.task));
+switch (config.task.kind) {
+  case "run":
+    setClockRate(config.task.clockRate);
+    await run(config.task);
+    break;
+  case "dump":
+    await dump(await openStore(config.store.config));
+    break;
+  case "rival":
+    await rival(await openStore(config.store.config));
+}

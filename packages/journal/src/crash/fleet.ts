@@ -12,6 +12,17 @@ export interface FleetOptions {
   readonly retention: Retention;
   /** Requests that a child is given before it has answered the first of them. */
   readonly window: number;
+  /** Default 10,000. */
+  readonly timeoutMs?: number;
+  /** Whether children go on trying if the store cannot be opened. Default: they end, which counts as "ended by itself". */
+  readonly keepTrying?: boolean;
+}
+
+export interface SpawnOptions {
+  /** Another way to the same store. */
+  readonly store?: StoreAddress;
+  /** Default 1. */
+  readonly clockRate?: number;
 }
 
 export type DieAt = Extract<ChildConfig["task"], { kind: "run" }>["dieAt"];
@@ -20,12 +31,13 @@ export type DieAt = Extract<ChildConfig["task"], { kind: "run" }>["dieAt"];
 export interface Life {
   readonly process: number;
   readonly child: Child;
+  readonly dieAt: DieAt;
   /** Resolves when its engine runs, or when it ended before that. */
   readonly started: Promise<boolean>;
   readonly ended: Promise<void>;
   state: "starting" | "running" | "frozen" | "ended";
-  /** It is meant to end: its end is no surprise. */
-  doomed: boolean;
+  /** It is meant to end: its end is no surprise. "finishes": but not with an error. */
+  doomed: boolean | "finishes";
 }
 
 /**
@@ -33,10 +45,10 @@ export interface Life {
  * answered before its child died is given to another one, until some child answers.
  */
 export class Fleet {
-  readonly plan: Plan;
   readonly witnessed: Witnessed[] = [];
   readonly lives: Life[] = [];
   readonly #options: FleetOptions;
+  #plan: Plan;
   /** What every life has been told and has not answered. */
   readonly #asked = new Map<Life, Map<string, ChildCommand>>();
   readonly #again: ChildCommand[] = [];
@@ -53,8 +65,12 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.plan = planOf(options.plan);
+    this.#plan = planOf(options.plan);
     process.on("exit", this.#killAll);
+  }
+
+  get plan(): Plan {
+    return this.#plan;
   }
 
   get answered(): number {
@@ -72,10 +88,17 @@ export class Fleet {
     this.#deal();
   }
 
-  spawn(dieAt: DieAt = null): Life {
-    const { store, plan, leaseMs, retention } = this.#options;
+  /** What was not dealt out by now never will be: the plan ends here. */
+  askNoMore(): void {
+    const requests = this.#plan.requests.slice(0, this.#next);
+    this.#plan = { requests, scripts: requests.flatMap(({ scripts }) => scripts) };
+    this.#allowed = this.#next;
+  }
+
+  spawn(dieAt: DieAt = null, { store = this.#options.store, clockRate = 1 }: SpawnOptions = {}): Life {
+    const { plan, leaseMs, retention, timeoutMs = 10_000, keepTrying: keepsTrying = false } = this.#options;
     const number = this.lives.length;
-    const task = { kind: "run", plan, leaseMs, retention, dieAt } as const;
+    const task = { kind: "run", plan, leaseMs, retention, dieAt, clockRate, timeoutMs, keepsTrying } as const;
     let start: (started: boolean) => void = () => undefined;
     const started = new Promise<boolean>((resolve) => {
       start = resolve;
@@ -93,12 +116,13 @@ export class Fleet {
     const ended = child.exited.then(({ code, signal, stderr }) => {
       life.state = "ended";
       start(false);
-      if (!life.doomed) this.#note(number, { kind: "ended by itself", why: `${signal ?? `code ${code}`} ${stderr}` });
+      if (!life.doomed || (life.doomed === "finishes" && code !== 0 && signal === null))
+        this.#note(number, { kind: "ended by itself", why: `${signal ?? `code ${code}`} ${stderr}` });
       this.#again.push(...(this.#asked.get(life)?.values() ?? []));
       this.#asked.delete(life);
       this.#deal();
     });
-    const life: Life = { process: number, child, started, ended, state: "starting", doomed: false };
+    const life: Life = { process: number, child, dieAt, started, ended, state: "starting", doomed: false };
     this.lives.push(life);
     this.#asked.set(life, new Map());
     return life;
@@ -125,6 +149,28 @@ export class Fleet {
     this.#deal();
   }
 
+  /** While a child has a file, another process tries to open it as well. Answers 1, or 0 if the child has ended meanwhile. */
+  async rival(store: StoreAddress, owner: Life, by: string): Promise<0 | 1> {
+    let refusedBy: string | null | undefined;
+    const child = new Child({ process: -1, store, task: { kind: "rival" } }, (line) => {
+      const event = JSON.parse(line) as Witnessed;
+      this.witnessed.push(event);
+      if (event.kind === "rival") refusedBy = event.refusedBy;
+    });
+    await child.exited;
+    if (owner.state === "ended" || owner.doomed) return 0;
+    if (refusedBy === null) this.#note(owner.process, { kind: "two owners", by });
+    return 1;
+  }
+
+  noteDisturbed(what: { readonly kind: string }, hit: number): void {
+    this.#note(-1, { kind: "disturbed", what, hit });
+  }
+
+  noteCalm(): void {
+    this.#note(-1, { kind: "calm" });
+  }
+
   /** Waits until all was answered; false if that takes too long. */
   async allAnswered(withinMs: number): Promise<boolean> {
     const giveUpAt = performance.now() + withinMs;
@@ -143,7 +189,7 @@ export class Fleet {
 
   /** Tells a child to end once nothing is open any more. */
   async finish(life: Life, withinMs: number): Promise<void> {
-    life.doomed = true;
+    life.doomed = "finishes";
     life.child.tell({ kind: "finish" });
     const timer = setTimeout(() => life.child.kill(), withinMs);
     await life.ended;
@@ -171,7 +217,10 @@ export class Fleet {
   }
 
   #hear(life: Life, event: ChildEvent): void {
-    if (event.kind === "accepted") {
+    if (event.kind === "refused") {
+      this.#answer(life, `accept ${event.request}`);
+      this.#answered++;
+    } else if (event.kind === "accepted") {
       this.#answer(life, `accept ${event.request}`);
       this.#answered++;
       this.#planCancels(event.request, event.ids);

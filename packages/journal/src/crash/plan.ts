@@ -6,9 +6,9 @@ export interface PlanOptions {
   readonly operations: number;
   /**
    * "wild": everything that an operation can meet, so that every crash point is reached. "three steps": many plain operations with
-   * three steps each, for several processes at once.
+   * three steps each, for several processes at once. "wild, some refused": as the first, and now and then a decision says no.
    */
-  readonly workload: "wild" | "three steps";
+  readonly workload: "wild" | "three steps" | "wild, some refused";
 }
 
 /** All that will be asked. The parent and its children make the same plan of the same options. */
@@ -24,6 +24,8 @@ export interface Request {
   readonly scripts: readonly Script[];
   /** The plan's first request of the resource. */
   readonly opens: boolean;
+  /** Its decision says no. */
+  readonly refused: boolean;
 }
 
 /** What an operation will do. Its number is its identity for the witness, whatever id the journal gives it. */
@@ -71,11 +73,12 @@ export function planOf(options: PlanOptions): Plan {
   const scripts: Script[] = [];
   const opened = new Set<string>();
   while (scripts.length < options.operations) {
-    const next = options.workload === "wild" ? wildRequest : plainRequest;
+    const next = options.workload === "three steps" ? plainRequest : wildRequest;
     const asked = next(chance, scripts.length, options.operations);
     const key = asked[0]?.key ?? "";
-    requests.push({ number: requests.length, key, scripts: asked, opens: !opened.has(key) });
-    opened.add(key);
+    const refused = options.workload === "wild, some refused" && chance.happens(0.05);
+    requests.push({ number: requests.length, key, scripts: asked, opens: !refused && !opened.has(key), refused });
+    if (!refused) opened.add(key);
     scripts.push(...asked);
   }
   return { requests, scripts };

@@ -6,6 +6,7 @@ export function report(name: string, verdict: Verdict): string {
   const rows: readonly (readonly [string, string])[] = [
     ["kills", `${kills.atPoints + kills.atRandom} (${kills.atPoints} at crash points, ${kills.atRandom} at random)`],
     ...(verdict.freezes > 0 ? [["freezes", String(verdict.freezes)] as const] : []),
+    ...Object.entries(verdict.disturbances).map(([kind, { times, hit }]) => [kind, `${times} (hit ${hit})`] as const),
     ["processes", `${verdict.processes}, ${verdict.startMs.toFixed(0)} ms to start`],
     [
       "operations",
@@ -40,7 +41,13 @@ export function pointTable(verdict: Verdict): string {
 
 const mostShown = 20;
 
+/** What a process wrote to standard error before its end is long; the evidence has all of it. */
+function brief(story: string): string {
+  const line = story.replaceAll(/\s+/g, " ").trim();
+  return line.length > 300 ? `${line.slice(0, 299)}…` : line;
+}
+
 function violationLines({ violations }: Verdict): readonly string[] {
-  const lines = violations.slice(0, mostShown).map(({ kind, story }) => `  ! ${kind}: ${story}`);
+  const lines = violations.slice(0, mostShown).map(({ kind, story }) => `  ! ${kind}: ${brief(story)}`);
   return violations.length > mostShown ? [...lines, `  ! and ${violations.length - mostShown} more`] : lines;
 }

@@ -13,6 +13,8 @@ export interface Verdict {
   readonly violations: readonly Violation[];
   readonly kills: { readonly atPoints: number; readonly atRandom: number };
   readonly freezes: number;
+  /** What else was disturbed, by kind: how often, and how many connections, sessions or files that hit. */
+  readonly disturbances: Readonly<Record<string, { readonly times: number; readonly hit: number }>>;
   /** How often a process was killed at each crash point. */
   readonly points: Readonly<Record<CrashPoint, number>>;
   readonly neverReached: readonly CrashPoint[];
@@ -36,8 +38,8 @@ export function verdictOf(run: Run, seed: number, tookMs: number): Verdict {
   for (const event of witnessed) if (event.kind === "dies at") points[event.point]++;
   const stories = storiesOf(run);
   const outcomes: Record<string, number> = {};
-  for (const { ends, acknowledged } of stories) {
-    const kind = ends?.[0]?.outcome.kind ?? (acknowledged ? "gone" : "never asked");
+  for (const { ends, acknowledged, refused } of stories) {
+    const kind = refused ? "refused" : (ends?.[0]?.outcome.kind ?? (acknowledged ? "gone" : "never asked"));
     outcomes[kind] = (outcomes[kind] ?? 0) + 1;
   }
   const kills = (how: string) => count(witnessed, (event) => event.kind === "killed" && event.how === how);
@@ -46,6 +48,7 @@ export function verdictOf(run: Run, seed: number, tookMs: number): Verdict {
     violations: violationsOf(run),
     kills: { atPoints: kills("at a point"), atRandom: kills("at random") },
     freezes: count(witnessed, ({ kind }) => kind === "frozen"),
+    disturbances: disturbancesOf(witnessed),
     points,
     neverReached: crashPoints.filter((point) => points[point] === 0),
     processes: count(witnessed, ({ kind }) => kind === "spawned"),
@@ -65,6 +68,16 @@ export function verdictOf(run: Run, seed: number, tookMs: number): Verdict {
 
 function count(witnessed: readonly Witnessed[], counts: (event: Witnessed) => boolean): number {
   return witnessed.filter(counts).length;
+}
+
+function disturbancesOf(witnessed: readonly Witnessed[]): Verdict["disturbances"] {
+  const disturbances: Record<string, { times: number; hit: number }> = {};
+  for (const event of witnessed) {
+    if (event.kind !== "disturbed" || event.what.kind === "kill" || event.what.kind === "freeze") continue;
+    const { times, hit } = disturbances[event.what.kind] ?? { times: 0, hit: 0 };
+    disturbances[event.what.kind] = { times: times + 1, hit: hit + event.hit };
+  }
+  return disturbances;
 }
 
 function startMsOf(witnessed: readonly Witnessed[]): number {

@@ -6,6 +6,7 @@ export type ChildEvent =
   | { readonly kind: "started" }
   | { readonly kind: "accepted"; readonly request: number; readonly ids: readonly string[] | null }
   | { readonly kind: "not accepted"; readonly request: number; readonly why: string }
+  | { readonly kind: "refused"; readonly request: number }
   | { readonly kind: "cancel answered"; readonly n: number; readonly answer: boolean }
   | { readonly kind: "cancel failed"; readonly n: number; readonly why: string }
   | {
@@ -49,7 +50,11 @@ export type ChildEvent =
   | { readonly kind: "dies at"; readonly point: CrashPoint }
   /** Something that the engine observed and that helps to understand a violation. */
   | { readonly kind: "observed"; readonly what: string }
-  | { readonly kind: "quiet" };
+  | { readonly kind: "quiet" }
+  /** The store could not be opened; it is tried again. */
+  | { readonly kind: "not opened"; readonly why: string }
+  /** What became of a rival's try; `null`: it was let in. */
+  | { readonly kind: "rival"; readonly refusedBy: string | null };
 
 /** What the parent does to its children, and sees of them. */
 export type ParentEvent =
@@ -58,6 +63,12 @@ export type ParentEvent =
   | { readonly kind: "frozen" }
   | { readonly kind: "thawed" }
   | { readonly kind: "cancel asked"; readonly n: number }
+  /** What the chaos suite did, and how many processes, connections, sessions or files it hit. */
+  | { readonly kind: "disturbed"; readonly what: { readonly kind: string }; readonly hit: number }
+  /** From now on nothing is disturbed any more. */
+  | { readonly kind: "calm" }
+  /** Two processes had a file that one has at a time. */
+  | { readonly kind: "two owners"; readonly by: string }
   | { readonly kind: "ended by itself"; readonly why: string };
 
 /** `at`: milliseconds on the machine's monotonic clock, which all processes share. `process`: the how-manieth child. */

@@ -1,10 +1,15 @@
 import type { Story } from "./evidence.js";
 import type { Violation } from "./violation.js";
 
-/** J1: what was acknowledged is there, and what was asked twice is there once. */
+/** J1: what was acknowledged is there, what was refused is not, and what was asked twice is there once. */
 export function acceptanceViolations(stories: readonly Story[]): readonly Violation[] {
   const found: Violation[] = [];
-  for (const { script, acknowledged, ends, ids, resource, effects } of stories) {
+  for (const { script, acknowledged, refused, ends, ids, resource, attempts, effects } of stories) {
+    if (refused) {
+      if (acknowledged || ids.size + attempts.length > 0 || ends !== undefined)
+        found.push({ kind: "refused, then happened", story: `operation ${script.n} of ${script.key}` });
+      continue;
+    }
     // A resource of which nothing is left goes with its history: then all that it was to do must have been seen.
     const allSeen = script.steps.every(({ name }) =>
       effects.some(({ step, endAt }) => step === name && endAt !== null),

@@ -12,6 +12,8 @@ export interface Run {
   readonly leaseMs: number;
   /** Retention took nothing: journals must be without gaps. */
   readonly keepsAll: boolean;
+  /** The rate of the slowest clock. Default 1. */
+  readonly slowestClock?: number;
 }
 
 type Heard<Kind extends Witnessed["kind"]> = Extract<Witnessed, { kind: Kind }>;
@@ -56,6 +58,8 @@ export interface Story {
   readonly ids: ReadonlySet<string>;
   /** Someone was told that it is accepted. */
   readonly acknowledged: boolean;
+  /** Someone was told that it is not. */
+  readonly refused: boolean;
   readonly attempts: readonly AttemptSeen[];
   readonly effects: readonly Effect[];
   readonly done: readonly Heard<"step done">[];
@@ -68,12 +72,13 @@ export interface Story {
 }
 
 export function storiesOf(run: Run): readonly Story[] {
-  const { plan, leaseMs } = run;
+  const { plan } = run;
+  const margin = marginMs(run);
   const witnessed = [...run.witnessed].sort((a, b) => a.at - b.at);
   const resources = new Map(run.dump.map((resource) => [resource.record.key, resource]));
   const drafts = plan.scripts.map((script) => draftOf(script, resources.get(script.key)));
   const byId = new Map<string, Draft>();
-  for (const event of witnessed) hear(event, plan, drafts, byId, leaseMs);
+  for (const event of witnessed) hear(event, plan, drafts, byId, margin);
   for (const event of witnessed) if (event.kind === "settled") byId.get(event.key + event.id)?.settled.push(event);
   return drafts;
 }
@@ -95,6 +100,7 @@ function draftOf(script: Script, resource: DumpedResource | undefined): Draft {
     script,
     ids,
     acknowledged: false,
+    refused: false,
     attempts: [],
     effects: [],
     done: [],
@@ -106,7 +112,7 @@ function draftOf(script: Script, resource: DumpedResource | undefined): Draft {
   };
 }
 
-function hear(event: Witnessed, plan: Plan, drafts: readonly Draft[], byId: Map<string, Draft>, leaseMs: number): void {
+function hear(event: Witnessed, plan: Plan, drafts: readonly Draft[], byId: Map<string, Draft>, margin: number): void {
   const know = (draft: Draft, id: string) => {
     draft.ids.add(id);
     byId.set(draft.script.key + id, draft);
@@ -120,38 +126,42 @@ function hear(event: Witnessed, plan: Plan, drafts: readonly Draft[], byId: Map<
     }
     return;
   }
+  if (event.kind === "refused") {
+    for (const { n } of plan.requests[event.request]?.scripts ?? []) (drafts[n] as Draft).refused = true;
+    return;
+  }
   const draft = "n" in event ? drafts[event.n] : undefined;
   if (draft === undefined) return;
   if (event.kind === "attempt begins") {
     know(draft, event.id);
-    draft.attempts.push({ ...event, allowedAt: allowedAt(event, leaseMs) });
-  } else if (event.kind === "effect begins") draft.effects.push(begun(event, leaseMs));
-  else if (event.kind === "effect ends") endEffect(draft, event, leaseMs);
+    draft.attempts.push({ ...event, allowedAt: allowedAt(event, margin) });
+  } else if (event.kind === "effect begins") draft.effects.push(begun(event, margin));
+  else if (event.kind === "effect ends") endEffect(draft, event, margin);
   else if (event.kind === "step done") draft.done.push(event);
   else if (event.kind === "wait begins" || event.kind === "wait over") draft.waits.push(event);
   else if (event.kind === "cancel answered") draft.cancels.push(event);
 }
 
-/** An engine lets an effect begin only if its lease runs for so long yet. */
-export function marginMs(leaseMs: number): number {
-  return Math.min(1_000, leaseMs / 5);
+/** An engine lets an effect begin only if its lease runs for so long yet; one with a slow clock takes it to run longer than it does. */
+export function marginMs({ leaseMs, slowestClock = 1 }: Pick<Run, "leaseMs" | "slowestClock">): number {
+  return leaseMs - (leaseMs - Math.min(1_000, leaseMs / 5)) / slowestClock;
 }
 
-function allowedAt({ at, turnAt }: { readonly at: number; readonly turnAt: number }, leaseMs: number): number {
-  return at - turnAt >= marginMs(leaseMs) ? turnAt : at;
+function allowedAt({ at, turnAt }: { readonly at: number; readonly turnAt: number }, margin: number): number {
+  return at - turnAt >= margin ? turnAt : at;
 }
 
-function begun(event: Heard<"effect begins">, leaseMs: number): Effect {
+function begun(event: Heard<"effect begins">, margin: number): Effect {
   const { at, step, attempt, process, idempotencyKey } = event;
-  const from = allowedAt(event, leaseMs);
+  const from = allowedAt(event, margin);
   return { at, step, attempt, process, idempotencyKey, endAt: null, value: null, surelyUntil: from, allowedAt: from };
 }
 
-function endEffect(draft: Draft, { at, step, attempt, value }: Heard<"effect ends">, leaseMs: number): void {
+function endEffect(draft: Draft, { at, step, attempt, value }: Heard<"effect ends">, margin: number): void {
   const index = draft.effects.findIndex((effect) => effect.step === step && effect.attempt === attempt);
   const effect = draft.effects[index];
   if (effect === undefined) return;
   const { effectMs = 0 } = draft.script.steps.find(({ name }) => name === step) ?? {};
-  const surelyUntil = Math.min(at, effect.allowedAt + Math.min(effectMs, marginMs(leaseMs)));
+  const surelyUntil = Math.min(at, effect.allowedAt + Math.min(effectMs, margin));
   draft.effects[index] = { ...effect, endAt: at, value, surelyUntil };
 }

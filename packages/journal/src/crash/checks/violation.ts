@@ -2,6 +2,7 @@
 export const violations = {
   "accepted, then missing": "J1: an operation that a caller was told of is not in the store",
   "accepted twice": "J1: a request that was asked again, because nobody had answered, counted twice",
+  "refused, then happened": "J1: an operation whose request was refused is in the store, or ran",
   "never answered": "a request was not answered, though a process lived to the end to do so",
   "never ended": "an operation was still open when nothing was left to do",
   "ended twice": "J2: the end of an operation was recorded more than once",
@@ -22,6 +23,9 @@ export const violations = {
   "entry missing": "entries that retention must keep are not there",
   "entry not attributed": "J9: an entry does not say who, why, or under which request",
   "ended by itself": "a process ended without having been killed",
+  slept: "J11: nothing was disturbed any more, work was open, and nobody did anything for a long time",
+  "hot loop": "a step or an operation was tried again and again without a pause",
+  "two owners": "a process opened a file that another one had",
 } as const;
 
 export interface Violation {

@@ -1,9 +1,12 @@
 import { acceptanceViolations } from "./acceptance.js";
 import { endingViolations } from "./endings.js";
 import { type Run, storiesOf } from "./evidence.js";
+import { hotLoopViolations } from "./hot-loops.js";
 import { journalViolations } from "./journals.js";
 import { orderViolations } from "./order.js";
+import { ownerViolations } from "./owners.js";
 import { runnerViolations } from "./runners.js";
+import { sleepViolations } from "./sleep.js";
 import { stepViolations } from "./steps.js";
 import type { Violation } from "./violation.js";
 import { waitViolations } from "./waits.js";
@@ -20,6 +23,9 @@ export function violationsOf(run: Run): readonly Violation[] {
     ...waitViolations(stories),
     ...journalViolations(run),
     ...endedByItself(run),
+    ...hotLoopViolations(stories),
+    ...sleepViolations(run),
+    ...ownerViolations(run),
   ];
 }
 
