@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Operation } from "../src/engine/attempt.js";
+import { JournalError } from "../src/errors.js";
 import type { Store } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { interposedStore, manualClock, type StoreCall } from "../src/testing/index.js";
@@ -159,6 +160,28 @@ describe("a store that is slow", () => {
     await settle();
     expect((await journal.entries("r1")).filter(({ kind }) => kind === "accepted")).toHaveLength(1);
   });
+});
+
+test("an engine that loses its name while it looks for leases of its own claims nothing without a name", async () => {
+  const clock = manualClock();
+  let lose = (): void => undefined;
+  const owners: unknown[] = [];
+  let failing = true;
+  const store = interposedStore(memoryStore({ clock: clock.wallMs }), async (call, go) => {
+    if (call.method === "attend") lose = call.args[1] as () => void;
+    if (call.method === "heldBy") lose();
+    const answer = await go();
+    if (call.method !== "claim") return answer;
+    owners.push((call.args[0] as { owner: unknown }).owner);
+    if (!failing) return answer;
+    failing = false;
+    throw new JournalError("store-unavailable");
+  });
+  const { journal } = await startJournal({ store, clock, kinds: { work: { run: async () => 1 } } });
+  const id = await accept(journal, "r1", { kind: "work", delayMs: 1_000 });
+  await clock.advance(60_000);
+  expect((await journal.operation("r1", id))?.outcome).toMatchObject({ kind: "succeeded" });
+  expect(owners.filter((owner) => typeof owner !== "string")).toEqual([]);
 });
 
 test("giving a resource back because there is no room is not taken for a runner that was lost", async () => {

@@ -141,9 +141,12 @@ export class Claims {
     const adopted: Promise<void>[] = [];
     try {
       await this.#lookForUnheard();
+      // The name may have been lost meanwhile: a lease without one is nobody's.
+      const { owner } = leases;
+      if (owner === null) return;
       const askedAt = time.asks();
       const answer = await store.claim({
-        owner: leases.owner,
+        owner,
         leaseMs: leases.leaseMs,
         limit,
         laneRoom,
