@@ -168,7 +168,11 @@ test("an engine that loses its name while it looks for leases of its own claims 
   const owners: unknown[] = [];
   let failing = true;
   const store = interposedStore(memoryStore({ clock: clock.wallMs }), async (call, go) => {
-    if (call.method === "attend") lose = call.args[1] as () => void;
+    if (call.method === "attend") {
+      lose = call.args[1] as () => void;
+      // A new name takes its time.
+      if (owners.length > 0) await settle();
+    }
     if (call.method === "heldBy") lose();
     const answer = await go();
     if (call.method !== "claim") return answer;
