@@ -15,7 +15,7 @@ export {
   type Transacted,
   type TransactOptions,
 } from "./journal.js";
-export type { Json } from "./json.js";
+export type { Json, Jsonified, ReturnsJson } from "./json.js";
 export { limits } from "./limits.js";
 export { type CrashPoint, crashPoints, type JournalEvent, type Observe, type OperationFacts } from "./observe.js";
 export { observedStore, type StoreAnswered, type StoreCallName } from "./observed-store.js";

@@ -37,7 +37,7 @@ test("an operation with more steps than it may have fails clearly", async () => 
   });
 });
 
-test("a step that was not awaited ends the operation without it, and takes nothing down", async () => {
+test("a step that is not awaited fails the operation with a sentence, and takes nothing down", async () => {
   const unhandled: unknown[] = [];
   const note = (error: unknown) => unhandled.push(error);
   const listeners = process.listeners("unhandledRejection");
@@ -56,7 +56,7 @@ test("a step that was not awaited ends the operation without it, and takes nothi
       };
       const engine = await story.engine({ kinds: { job: { run } } });
       const id = await accept(engine, "k", { kind: "job" });
-      expect(await story.ends(engine, "k", id)).toEqual({ kind: "succeeded", result: "done" });
+      expect(await story.ends(engine, "k", id)).toEqual({ kind: "failed", error: notAwaited("forgotten") });
       finish();
       await story.pass(100);
       expect((await entriesOf(engine, "k")).map(({ kind }) => kind)).toEqual(["accepted", "step", "settled"]);
@@ -67,3 +67,71 @@ test("a step that was not awaited ends the operation without it, and takes nothi
   }
   expect(unhandled).toEqual([]);
 });
+
+test.each<[forgotten: string, run: (operation: Operation) => Promise<unknown>]>([
+  [
+    "has ended well meanwhile",
+    async (operation) => {
+      void operation.step("forgotten", () => 1);
+      await operation.step("awaited", () => 2);
+      await operation.step("awaited, too", () => 3);
+    },
+  ],
+  [
+    "has failed meanwhile",
+    async (operation) => {
+      void operation.step("forgotten", () => {
+        throw new Error("nobody hears this");
+      });
+      await operation.step("awaited", () => 2);
+    },
+  ],
+  [
+    "is the last one",
+    async (operation) => {
+      void operation.step("forgotten", () => 1);
+    },
+  ],
+])("a step that is not awaited fails the operation also if it %s", async (_, run) => {
+  await Story.tell(memory, async (story) => {
+    const engine = await story.engine({ kinds: { job: { run } } });
+    const id = await accept(engine, "k", { kind: "job" });
+    expect(await story.ends(engine, "k", id)).toEqual({ kind: "failed", error: notAwaited("forgotten") });
+  });
+});
+
+test.each<[way: string, run: (operation: Operation) => Promise<unknown>]>([
+  [
+    "later",
+    async (operation) => {
+      const one = operation.step("one", () => 1);
+      const two = await operation.step("two", () => 2);
+      return [await one, two];
+    },
+  ],
+  ["all at once", (operation) => Promise.all([operation.step("one", () => 1), operation.step("two", () => 2)])],
+  [
+    "with its failure",
+    async (operation) => {
+      const failing = () => {
+        throw new Error("is dealt with");
+      };
+      const [one] = await Promise.allSettled([operation.step("one", () => 1), operation.step("two", failing)]);
+      return [one.status === "fulfilled" ? one.value : 0, 2];
+    },
+  ],
+  [
+    "by whoever called the function",
+    (operation) => operation.step("one", () => 1).then((one) => operation.step("two", () => [one, 2])),
+  ],
+])("a step that is awaited %s is awaited", async (_, run) => {
+  await Story.tell(memory, async (story) => {
+    const engine = await story.engine({ kinds: { job: { run } } });
+    const id = await accept(engine, "k", { kind: "job" });
+    expect(await story.ends(engine, "k", id)).toEqual({ kind: "succeeded", result: [1, 2] });
+  });
+});
+
+function notAwaited(step: string) {
+  return { class: "permanent", message: `step "${step}" was not awaited: write await operation.step(…)` };
+}

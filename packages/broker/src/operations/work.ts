@@ -14,6 +14,6 @@ export function toWork(operation: Operation, save: (state: object) => Promise<vo
     step: (name, work, options) => operation.step(prefix + name, work, options),
     sleep: (name, ms) => operation.sleep(prefix + name, ms),
     describe: (description) => operation.describe(description),
-    saveState: (state) => save(state),
+    saveState: (state) => operation.awaited("saving the state", "operation.saveState(…)", save(state)),
   };
 }

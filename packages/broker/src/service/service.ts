@@ -1,4 +1,4 @@
-import type { Json as JournalJson } from "@osbert/journal";
+import type { Json as JournalJson, Jsonified, ReturnsJson, Step, StepOptions } from "@osbert/journal";
 import type {
   Binding,
   Context,
@@ -172,13 +172,9 @@ export interface Work<State = JsonObject> {
    */
   step<T>(
     name: string,
-    work: (step: {
-      readonly idempotencyKey: string;
-      readonly signal: AbortSignal;
-      readonly attempt: number;
-    }) => Promise<T> | T,
-    options?: { readonly timeoutMs?: number },
-  ): Promise<T>;
+    work: ((step: Step) => Promise<T> | T) & ReturnsJson<T>,
+    options?: StepOptions,
+  ): Promise<Jsonified<T>>;
   /** Goes on after so long, in whichever process; the function is run anew then, past its recorded steps. */
   sleep(name: string, ms: number): Promise<void>;
   /** What `last_operation` says meanwhile. */

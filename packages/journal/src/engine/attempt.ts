@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import { type Around, type AroundAttempt, noAttemptAround } from "../around.js";
 import type { KindRules } from "../decisions/kind.js";
 import { Interrupted, JournalError, Permanent } from "../errors.js";
-import { type Json, toJsonText } from "../json.js";
+import { type Json, type Jsonified, type ReturnsJson, toJsonText } from "../json.js";
 import { limits } from "../limits.js";
+import { type Listened, listened } from "../listened.js";
 import { isSpan } from "../names.js";
 import type { CrashPoint, Observe, OperationFacts } from "../observe.js";
 import { type Actor, type Attribution, acceptedSeq, journalActor, type OpenOperation } from "../operation.js";
@@ -47,21 +48,36 @@ export interface Operation<Input extends Json = Json> {
   recorded(step: string): Json | undefined;
   /**
    * J4: a named piece of work whose result is recorded. Runs at least once, is recorded once, and never again after that: a later
-   * attempt gets the recorded result. Give the idempotency key, which stays the same over attempts, to whatever can use one.
+   * attempt gets the recorded result. Give the idempotency key, which stays the same over attempts, to whatever can use one. What comes
+   * back is what JSON makes of the result, also the first time. To be awaited, as `sleep` and `change` are: else the operation fails.
    */
-  step<T>(name: string, work: (step: Step) => Promise<T> | T, options?: StepOptions): Promise<T>;
+  step<T>(
+    name: string,
+    work: ((step: Step) => Promise<T> | T) & ReturnsJson<T>,
+    options?: StepOptions,
+  ): Promise<Jsonified<T>>;
   /** J5: goes on after so long. Holds no memory meanwhile: the function ends here and is run anew then, past its recorded steps. */
   sleep(name: string, ms: number): Promise<void>;
   /** Says what the operation is doing, for whoever asks. Written with the next step, or soon. */
   describe(description: string): void;
+  /**
+   * For what is built on the above: the operation fails, saying that `what` was not awaited, if nobody listens to the promise that this
+   * answers. `what` reads like `wait "boots"`, `call` like `operation.sleep(…)`.
+   */
+  awaited<T>(what: string, call: string, promise: Promise<T>): Promise<T>;
 }
 
+/** What a step's function is given. */
 export interface Step {
+  /** The same over attempts and restarts, and another one for every other step there ever is. */
   readonly idempotencyKey: string;
+  /** Aborted when the operation must stop. */
   readonly signal: AbortSignal;
+  /** Of the operation; 1 for the first. */
   readonly attempt: number;
 }
 
+/** How a step is run. */
 export interface StepOptions {
   /** The attempt fails, and is tried again later, if the step takes longer. */
   readonly timeoutMs?: number;
@@ -97,6 +113,8 @@ class Asleep extends Error {
 
 /** A description that changes faster than this is written less often. */
 const describeEveryMs = 500;
+/** Of a step or wait, in characters. */
+const longestName = 200;
 
 /** One try at running one operation, in this process. */
 export class Attempt {
@@ -107,6 +125,8 @@ export class Attempt {
   #data: Json = null;
   #around: AroundAttempt = noAttemptAround;
   readonly #used = new Set<string>();
+  /** What the function asked for, and the sentence if nobody has listened to it when the function returns. */
+  readonly #asked = new Map<Listened<unknown>, string>();
   readonly #controller = new AbortController();
   #asleep: { wait: string; until: number } | undefined;
   #interrupted: Interrupted | undefined;
@@ -202,6 +222,7 @@ export class Attempt {
       if (this.#asleep !== undefined) return { kind: "asleep", ...this.#asleep };
       if (this.#interrupted !== undefined) return { kind: "interrupted", by: this.#interrupted };
       if (this.#unrecorded !== undefined) return { kind: "threw", error: this.#unrecorded.error };
+      this.#checkAwaited();
       const text = toJsonText(returned, limits.jsonBytes - 65_536, `the result of ${this.operation.kind}`);
       return { kind: "returned", result: JSON.parse(text) as Json };
     } catch (error) {
@@ -230,19 +251,35 @@ export class Attempt {
       signal: this.#controller.signal,
       data: this.#data,
       parts: (ids) => heard(this.#host.readParts(this, ids)),
-      change: (change) => heard(this.#host.change(this, change)),
+      change: (change) => this.#awaited("a change", "operation.change(…)", this.#host.change(this, change)),
       recordedBy: (steps) => heard(this.#host.readSteps(this, steps)),
       recorded: (step) => this.#origin.results.get(step),
-      step: (name, work, options) => heard(this.#step(name, work, options)),
-      sleep: (name, ms) => heard(this.#sleep(name, ms)),
+      step: <T>(name: string, work: (step: Step) => Promise<T> | T, options?: StepOptions) =>
+        // Its type says what JSON makes of the result, and that is what was kept.
+        this.#awaited(`step ${quoted(name)}`, "operation.step(…)", this.#step(name, work, options)) as Promise<
+          Jsonified<T>
+        >,
+      sleep: (name, ms) => this.#awaited(`wait ${quoted(name)}`, "operation.sleep(…)", this.#sleep(name, ms)),
       describe: (description) => this.#describe(description),
+      awaited: (what, call, promise) => this.#awaited(what, call, promise),
     };
   }
 
-  async #step<T>(name: string, work: (step: Step) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
+  #awaited<T>(what: string, call: string, promise: Promise<T>): Promise<T> {
+    const asked = listened(promise);
+    this.#asked.set(asked, `${what} was not awaited: write await ${call}`);
+    return asked;
+  }
+
+  /** Whether it was done when the function returned is chance, and its failure would be lost: that is told the first time, and every time. */
+  #checkAwaited(): void {
+    for (const [asked, sentence] of this.#asked) if (!asked.isListenedTo) throw new Permanent(sentence);
+  }
+
+  async #step(name: string, work: (step: Step) => unknown, options: StepOptions = {}): Promise<Json> {
     this.#use(name);
     const recorded = this.#origin.results.get(name);
-    if (recorded !== undefined) return recorded as T;
+    if (recorded !== undefined) return recorded;
     this.#check();
     await this.#host.confirmLease(this);
     this.#check();
@@ -261,13 +298,13 @@ export class Attempt {
     }
     around.end();
     this.#host.observe({ kind: "step finished", ...this.facts, step: name, tookMs: this.#host.now() - started });
-    return kept as T;
+    return kept;
   }
 
   async #keep(name: string, result: unknown): Promise<Json> {
     this.#host.reached("after step, before it is recorded");
     this.#check();
-    const text = toJsonText(result, limits.jsonBytes - 65_536, `the result of step ${JSON.stringify(name)}`);
+    const text = toJsonText(result, limits.jsonBytes - 65_536, `the result of step ${quoted(name)}`);
     // What a later attempt will get is what this one gets, so that a value which JSON changes is noticed now and not after a crash.
     const kept = JSON.parse(text) as Json;
     try {
@@ -303,13 +340,13 @@ export class Attempt {
   }
 
   #use(name: string): void {
-    if (typeof name !== "string" || name === "" || name.length > 200) {
-      throw new Permanent("the name of a step or wait is a text of 1 to 200 characters");
+    if (typeof name !== "string" || name === "" || name.length > longestName) {
+      throw new Permanent(`the name of a step or wait is a text of 1 to ${longestName} characters`);
     }
     if (this.#used.has(name)) {
       throw new JournalError(
         "step-repeated",
-        `two steps or waits of one operation are called ${JSON.stringify(name)}; give each a name of its own`,
+        `two steps or waits of one operation are called ${quoted(name)}; give each a name of its own`,
       );
     }
     this.#used.add(name);
@@ -326,7 +363,7 @@ export class Attempt {
   #within<T>(work: Promise<T>, name: string, timeoutMs: number | undefined): Promise<T> {
     if (timeoutMs === undefined) return work;
     return new Promise((resolve, reject) => {
-      const late = () => reject(new Error(`step ${JSON.stringify(name)} took longer than ${timeoutMs} ms`));
+      const late = () => reject(new Error(`step ${quoted(name)} took longer than ${timeoutMs} ms`));
       const callOff = this.#host.after(timeoutMs, late);
       work.then(resolve, reject).finally(callOff);
     });
@@ -347,6 +384,11 @@ function lookable(thrown: unknown): unknown {
 function heard<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
+}
+
+/** A name as a sentence has it: an author may have given anything. */
+function quoted(name: unknown): string {
+  return typeof name === "string" ? JSON.stringify(name.slice(0, longestName)) : typeof name;
 }
 
 /** The same over all attempts, in every process; another one for every other step there ever is. */
