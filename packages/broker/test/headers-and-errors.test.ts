@@ -136,7 +136,7 @@ describe.each(wires)("%s: identities", (wire) => {
         ...lab().service,
         provision: async (_: unknown, input: Asked) => note("provision", input.identity),
         update: async (_: unknown, input: Asked) => note("update", input.identity),
-        bind: async (_: unknown, input: Asked) => note("bind", input.identity),
+        bind: async (_: unknown, input: Asked) => note("bind", input.identity) ?? {},
         unbind: async (_: unknown, input: Asked) => note("unbind", input.identity),
         deprovision: async (_: unknown, input: Asked) => note("deprovision", input.identity),
       },

@@ -40,6 +40,7 @@ function watching() {
       },
       async bind(_work: unknown, { binding }: { binding: { context: unknown } }) {
         seen.bind = binding.context;
+        return {};
       },
     },
   };

@@ -1,6 +1,6 @@
 import type { JsonObject } from "@osbert/protocol";
 import { expect, expectTypeOf, test } from "vitest";
-import { buildCatalog, defineService, type FromSchema, type Service } from "../src/index.js";
+import { buildCatalog, defineService, type FromSchema, type Service, type ServiceDefinition } from "../src/index.js";
 
 /**
  * What must compile, and what must not: `tsc -b` checks the expectations, a `@ts-expect-error` that is not needed is an error itself.
@@ -83,6 +83,7 @@ test("the plan narrows the parameters", () => {
       if (plan === "dedicated") expectTypeOf(parameters.role).toEqualTypeOf<"reader" | "writer">();
       // @ts-expect-error it is one of two
       if (plan === "dedicated") void (parameters.role === "king");
+      return {};
     },
   });
   expect(buildCatalog([service]).services.size).toBe(1);
@@ -185,7 +186,100 @@ test("wrong code does not compile", () => {
   defineService({ id: "s", name: "n", description: "d" });
 });
 
+test("where the state requires something, provision returns it; where it requires nothing, it may return nothing", () => {
+  defineService({
+    ...base,
+    state,
+    // @ts-expect-error the host is required
+    async provision() {},
+  });
+  defineService({
+    ...base,
+    state,
+    // @ts-expect-error the host is required
+    async provision(operation) {
+      await operation.step("create", () => "h");
+      return { dashboardUrl: "https://example.com" };
+    },
+    // What is there stays.
+    async update() {},
+  });
+  defineService({
+    ...base,
+    bindingState,
+    // @ts-expect-error the user is required
+    async bind() {
+      return { credentials: {} };
+    },
+  });
+  const optional = { type: "object", properties: { host: { type: "string" } } } as const;
+  defineService({ ...base, state: optional, async provision() {} });
+  defineService({ ...base, state: optional, bindingState: optional, bind: async () => ({ credentials: {} }) });
+  defineService({ ...base, async provision() {} });
+  class Database implements ServiceDefinition<typeof plans, typeof state> {
+    readonly id = "s-1";
+    readonly name = "database";
+    readonly description = "A database";
+    readonly plans = plans;
+    readonly state = state;
+    // @ts-expect-error the host is required
+    async provision() {}
+    async update() {}
+  }
+  expect(buildCatalog([new Database()]).services.size).toBe(1);
+});
+
+test("a bind returns something, if only {}", () => {
+  defineService({
+    ...base,
+    // @ts-expect-error an application would get a binding with which it can do nothing
+    async bind() {},
+  });
+  defineService({ ...base, bind: async () => ({}) });
+});
+
+test("a property of a plan that is misspelt does not compile", () => {
+  const only = { id: "p-1", description: "The only one" } as const;
+  // @ts-expect-error it is called free
+  defineService({ ...base, plans: { only: { ...only, fre: true } } });
+  defineService({
+    ...base,
+    plans: {
+      one: { ...only, free: true },
+      // @ts-expect-error it is called bindable
+      other: { id: "p-2", description: "The other one", bindabel: false },
+    },
+  });
+  // @ts-expect-error it is called planUpdateable
+  defineService({ ...base, planUpdatable: true });
+  const misspelt = { only: { ...only, metdata: {} } } as const;
+  class Database implements ServiceDefinition<typeof misspelt> {
+    readonly id = "s-1";
+    readonly name = "database";
+    readonly description = "A database";
+    // @ts-expect-error it is called metadata
+    readonly plans = misspelt;
+  }
+  expect(buildCatalog([new Database()]).services.size).toBe(1);
+});
+
+test("a step gives what JSON makes of its result, and a result that JSON cannot keep does not compile", () => {
+  defineService({
+    ...base,
+    async provision(operation) {
+      expectTypeOf(await operation.step("text", ({ idempotencyKey }) => idempotencyKey)).toEqualTypeOf<string>();
+      expectTypeOf(await operation.step("date", async () => ({ at: new Date() }))).toEqualTypeOf<{ at: string }>();
+      expectTypeOf(await operation.step("nothing", () => {})).toEqualTypeOf<void>();
+      // @ts-expect-error it would come back as {}
+      await operation.step("map", () => new Map([["a", 1]]));
+      // @ts-expect-error it cannot be written
+      await operation.step("bigint", () => ({ size: 1n }));
+    },
+    deprovision: (operation) => operation.step("nothing", async () => {}),
+  });
+});
+
 test("a service is a service, whatever its types were", () => {
-  const typed = defineService({ ...base, state, async provision() {} });
+  const typed = defineService({ ...base, state, provision: async () => ({ state: { host: "h" } }) });
   expectTypeOf(typed).toEqualTypeOf<Service>();
 });

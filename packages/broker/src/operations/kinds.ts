@@ -1,8 +1,7 @@
 import { type Json, type Operation, type OperationKind, Permanent, RetryLater } from "@osbert/journal";
-import { BrokerError, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
+import { BrokerError, isJsonObject, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
 import { type BindingRecord, bindingPart, bindingPrefix } from "../bindings/binding-record.js";
 import type { BrokerCatalog, OfferedService } from "../catalog/catalog.js";
-import type { Validate } from "../catalog/validation.js";
 import { type InstanceData, type InstanceRecord, instancePart } from "../instances/instance-record.js";
 import type { UpdateInput } from "../instances/update.js";
 import type { UpdateAsk } from "../requests/asks.js";
@@ -21,6 +20,7 @@ import type { Verb } from "../service/verbs.js";
 import { callsOf, type ForcedResult } from "./calls.js";
 import { checkBinding } from "./check-binding.js";
 import { checkInstance } from "./check-instance.js";
+import { checkState } from "./check-state.js";
 import {
   type BindingResult,
   type Fold,
@@ -74,6 +74,11 @@ async function provision(ports: RunPorts, operation: Operation): Promise<Instanc
   };
   const work = toWork(operation, saveInstanceState(operation));
   const result = (await service.service.provision?.(work, input)) as ProvisionResult<undefined> | undefined;
+  await checkInstanceEnd(operation, "provision", service, result).catch(async (error: unknown) => {
+    // Refused as a whole, it still says what there is to undo.
+    if (isJsonObject(result?.state)) await saveInstanceState(operation)(result.state);
+    throw error;
+  });
   await after(service, operation, {
     verb: "provision",
     plan,
@@ -82,7 +87,7 @@ async function provision(ports: RunPorts, operation: Operation): Promise<Instanc
     parameters: record.parameters,
     identity: record.identity,
   });
-  return toInstanceResult(result, service.validateState, null, record.awaited ? result : undefined);
+  return toInstanceResult(result, null, record.awaited ? result : undefined);
 }
 
 async function update(ports: RunPorts, operation: Operation): Promise<InstanceResult> {
@@ -100,6 +105,8 @@ async function update(ports: RunPorts, operation: Operation): Promise<InstanceRe
   };
   const work = toWork(operation, saveInstanceState(operation));
   const result = (await service.service.update?.(work, input)) as ProvisionResult<undefined> | undefined;
+  // What nobody has touched is not judged: the schema may be younger than the instance.
+  if (service.service.update !== undefined) await checkInstanceEnd(operation, "update", service, result);
   await after(service, operation, {
     verb: "update",
     plan,
@@ -109,7 +116,7 @@ async function update(ports: RunPorts, operation: Operation): Promise<InstanceRe
     identity,
   });
   const all = { ...prepared, ...result };
-  return toInstanceResult(all, service.validateState, ask, awaited ? all : prepared);
+  return toInstanceResult(all, ask, awaited ? all : prepared);
 }
 
 /** Bindings that are left go first, each with the author's own unbind. */
@@ -174,11 +181,17 @@ async function bind(ports: RunPorts, operation: Operation): Promise<BindingResul
         : { id: binding.predecessor, state: (previous as unknown as BindingRecord | undefined)?.state ?? undefined },
   };
   const work = toWork(operation, saveBindingState(operation, bindingPart(bindingId)));
-  const result = ((await service.service.bind?.(work, input)) ?? {}) as BindResult<undefined>;
-  const wrong =
-    checkBinding(result, service.offering) ??
-    (result.state === undefined ? null : service.validateBindingState(result.state));
+  const result = (await service.service.bind?.(work, input)) as BindResult<undefined> | undefined;
+  if (result == null) {
+    throw new Permanent("bind returned nothing: return { credentials }, or {} for a binding that has nothing to give");
+  }
+  const wrong = checkBinding(result, service.offering);
   if (wrong !== null) throw new Permanent(`bind returned what cannot be given out: ${wrong}`);
+  await checkState("bind", {
+    returned: result.state,
+    kept: async () => (await currentBinding(operation))?.state ?? null,
+    validate: service.service.bindingState === undefined ? undefined : service.validateBindingState,
+  });
   const told = toBinding(result);
   await after(service, operation, {
     verb: "bind",
@@ -280,10 +293,15 @@ async function currentBinding(operation: Operation): Promise<BindingRecord | und
   return (await operation.parts([part])).get(part) as unknown as BindingRecord | undefined;
 }
 
+/** As it is now, with what was saved meanwhile. */
+async function currentInstance(operation: Operation): Promise<InstanceRecord> {
+  return (await operation.parts([instancePart])).get(instancePart) as unknown as InstanceRecord;
+}
+
 /** Kept at once, in the record that a later deprovision sees. */
 function saveInstanceState(operation: Operation): (state: object) => Promise<void> {
   return async (state) => {
-    const record = (await operation.parts([instancePart])).get(instancePart) as unknown as InstanceRecord;
+    const record = await currentInstance(operation);
     await operation.change({
       parts: { [instancePart]: { ...record, state: { ...record.state, ...state } } as unknown as Json },
     });
@@ -300,16 +318,27 @@ function saveBindingState(operation: Operation, part: string): (state: object) =
   };
 }
 
+/** Whether what `provision` or `update` returned, or left behind, is what later functions and platforms may be given. */
+async function checkInstanceEnd(
+  operation: Operation,
+  verb: "provision" | "update",
+  { service, validateState }: OfferedService,
+  result: ProvisionResult<undefined> | undefined,
+): Promise<void> {
+  const malformed = checkInstance(result);
+  if (malformed !== null) throw new Permanent(`${verb} returned what cannot be given out: ${malformed}`);
+  await checkState(verb, {
+    returned: result?.state,
+    kept: async () => (await currentInstance(operation)).state,
+    validate: service.state === undefined ? undefined : validateState,
+  });
+}
+
 function toInstanceResult(
   result: ProvisionResult<undefined> | undefined,
-  validate: Validate,
   ask: UpdateAsk | null,
   told: Prepared | undefined,
 ): InstanceResult {
-  const malformed = checkInstance(result);
-  if (malformed !== null) throw new Permanent(`the function returned what cannot be given out: ${malformed}`);
-  const wrong = result?.state === undefined ? null : validate(result.state);
-  if (wrong !== null) throw new Permanent(`the function returned a state that its schema refuses: ${wrong}`);
   return {
     state: (result?.state as JsonObject | undefined) ?? null,
     dashboardUrl: result?.dashboardUrl ?? null,

@@ -37,6 +37,16 @@ export interface PlanDefinition {
 
 export type PlanDefinitions = Readonly<Record<string, PlanDefinition>>;
 
+/** A property that is misspelt is one that nobody reads; those of a type that is inferred are not compared with any by themselves. */
+type NoOtherProperties<Given, Known> = {
+  readonly [Name in keyof Given]: { readonly [Other in Exclude<keyof Given[Name], keyof Known>]?: NoSuchProperty };
+};
+
+/** Its one member is there to be read in the compiler's message. */
+interface NoSuchProperty {
+  readonly "a plan has no such property": never;
+}
+
 /** Parameters by plan: `plan` tells which. */
 type WithPlan<Plans, Key extends "provision" | "update" | "bind", Rest> = {
   readonly [Name in keyof Plans & string]: {
@@ -145,6 +155,20 @@ export interface ProvisionResult<State> extends Prepared {
   readonly state?: StateOf<State>;
 }
 
+/** What `provision` returns: what the state's schema requires must be there, where it requires nothing it may end without a word. */
+export type ProvisionReturn<State> =
+  RequiresNothing<StateOf<State>> extends true
+    ? Maybe<ProvisionResult<State>>
+    : ProvisionResult<State> & { readonly state: StateOf<State> };
+
+/** What `bind` returns: `{}` for a binding that has nothing to give, but never nothing at all. */
+export type BindReturn<BindingState> =
+  RequiresNothing<StateOf<BindingState>> extends true
+    ? BindResult<BindingState>
+    : BindResult<BindingState> & { readonly state: StateOf<BindingState> };
+
+type RequiresNothing<T> = Record<never, never> extends T ? true : false;
+
 export interface BindResult<BindingState> {
   readonly credentials?: JsonObject;
   readonly endpoints?: readonly Endpoint[];
@@ -223,7 +247,7 @@ export interface ServiceDefinition<
   readonly planUpdateable?: boolean;
   readonly metadata?: JsonObject;
   readonly dashboardClient?: DashboardClient;
-  readonly plans: Plans;
+  readonly plans: Plans & NoOtherProperties<Plans, PlanDefinition>;
   /** What `provision` returns as state: checked, kept, and handed to the later calls. */
   readonly state?: State;
   readonly bindingState?: BindingState;
@@ -236,16 +260,13 @@ export interface ServiceDefinition<
   prepare?(input: ProvisionInput<Plans, State>): Prepared;
   /** The same for an update that changes the dashboard's address or the metadata. */
   prepareUpdate?(input: UpdateInput<Plans, State>): Prepared;
-  provision?(
-    operation: Work<StateOf<State>>,
-    input: ProvisionInput<Plans, State>,
-  ): Promise<Maybe<ProvisionResult<State>>>;
+  provision?(operation: Work<StateOf<State>>, input: ProvisionInput<Plans, State>): Promise<ProvisionReturn<State>>;
   update?(operation: Work<StateOf<State>>, input: UpdateInput<Plans, State>): Promise<Maybe<ProvisionResult<State>>>;
   deprovision?(operation: Work, input: DeprovisionInput<Plans, State>): Promise<void>;
   bind?(
     operation: Work<StateOf<BindingState>>,
     input: BindInput<Plans, State, BindingState>,
-  ): Promise<Maybe<BindResult<BindingState>>>;
+  ): Promise<BindReturn<BindingState>>;
   unbind?(operation: Work, input: UnbindInput<Plans, State, BindingState>): Promise<void>;
 }
 
