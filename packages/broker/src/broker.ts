@@ -16,6 +16,7 @@ import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js"
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
 import { type Readiness, storeProbe } from "./observe/readiness.js";
+import type { StderrLevel } from "./observe/stderr-log.js";
 import type { Tracing } from "./observe/tracing.js";
 import { aroundOf, brokerEvent, type Watch, watchOf } from "./observe/watch.js";
 import { type Cleanup, cleanupRule } from "./operations/cleanup.js";
@@ -44,6 +45,11 @@ export interface BrokerOptions {
   readonly cleanup?: Cleanup;
   /** Told of everything that happens: `logTo` and `metrics` of `@osbert/broker/observe`, or your own. It cannot harm the broker. */
   readonly observe?: Observer | readonly Observer[];
+  /**
+   * What is written to standard error. Default: warnings and errors, such as a step that fails, the same ones gathered; nothing if
+   * one of `observe` is a log (`logTo`).
+   */
+  readonly stderr?: StderrLevel;
   /** Spans around requests, operations and steps: `traces` of `@osbert/broker/observe`. */
   readonly tracing?: Tracing;
   /** Concurrency, retention, clock and what else the journal takes. */
@@ -222,9 +228,9 @@ function watching(
   watch: Watch | undefined,
 ): Pick<JournalOptions, "store" | "observe" | "around"> {
   if (watch === undefined) return { store };
-  const { tell, tracing, catalog } = watch;
+  const { tell, tracing, measuresStore, catalog } = watch;
   return {
-    store: observedStore(store, tell),
+    store: measuresStore ? observedStore(store, tell) : store,
     observe: (event) => {
       tell(brokerEvent(event, catalog()));
       journal?.observe?.(event);

@@ -64,7 +64,7 @@ export async function adminLab(
   options: Partial<ServeOptions> & { readonly broker?: Partial<BrokerOptions> } = {},
 ): Promise<AdminLab> {
   const { broker: brokerOptions, ...serving } = options;
-  const broker = createBroker({ services: [service], ...brokerOptions, store });
+  const broker = createBroker({ stderr: "nothing", services: [service], ...brokerOptions, store });
   const served = await serve(broker, {
     port: 0,
     credentials: [platformCredential],

@@ -25,7 +25,7 @@ const service = defineService({
 });
 
 const pool = new pg.Pool({ connectionString: url, max: 8 });
-const broker = createBroker({ services: [service], store: postgresStore(pool, { schema }) });
+const broker = createBroker({ stderr: "nothing", services: [service], store: postgresStore(pool, { schema }) });
 const served = await serve(broker, {
   port: 0,
   credentials: [platformCredential],

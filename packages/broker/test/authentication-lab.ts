@@ -22,7 +22,7 @@ export interface Guarded {
 /** A broker on a real socket that asks for these credentials. */
 export async function guarded(options: ServeOptions): Promise<Guarded> {
   const events: AuthenticationEvent[] = [];
-  const broker = createBroker({ services: [lab().service], store: memoryStore() });
+  const broker = createBroker({ stderr: "nothing", services: [lab().service], store: memoryStore() });
   const server = await serve(broker, {
     port: 0,
     ...options,

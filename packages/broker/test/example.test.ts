@@ -104,7 +104,11 @@ test("the example of the design compiles, runs on SQLite, and survives a restart
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const cluster = new Cluster();
   const start = async () => {
-    const broker = createBroker({ services: [databases(cluster)], store: sqliteStore(join(folder, "broker.db")) });
+    const broker = createBroker({
+      stderr: "nothing",
+      services: [databases(cluster)],
+      store: sqliteStore(join(folder, "broker.db")),
+    });
     const served = await serve(broker, { port: 0 });
     const { username = "", password = "" } = served.credential ?? {};
     const pace = { firstMs: 10, factor: 1, longestMs: 10 };

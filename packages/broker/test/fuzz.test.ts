@@ -79,7 +79,13 @@ test(
     };
     const { service, instances, bindings } = unsteadyService();
     const store = memoryStore({ clock: clock.wallMs });
-    const broker = createBroker({ services: [service], store, syncTimeoutMs: 5_000, journal: { clock, retention } });
+    const broker = createBroker({
+      stderr: "nothing",
+      services: [service],
+      store,
+      syncTimeoutMs: 5_000,
+      journal: { clock, retention },
+    });
     await broker.start();
     const options = { credentials: "none" } as const;
     const wires: Handler[] = [createHandler(broker, options)];

@@ -173,7 +173,12 @@ export async function flowOn(
   { service }: Pick<Lab, "service">,
   options: Partial<TestBrokerOptions> = {},
 ): Promise<TestBroker> {
-  const flow = await testBroker({ services: [service], wire: adapters[wire] ?? createHandler, ...options });
+  const flow = await testBroker({
+    stderr: "nothing",
+    services: [service],
+    wire: adapters[wire] ?? createHandler,
+    ...options,
+  });
   onTestFinished(() => flow.stop());
   return flow;
 }

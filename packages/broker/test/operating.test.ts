@@ -234,7 +234,12 @@ describe.each(wires)("%s: cleaning up", (wire) => {
     ["0 0 0 30 2 *", /cleanup.instances.all must be .* there is no such time/],
   ])("B15: %s is refused at the start", (all, words) => {
     expect(() =>
-      createBroker({ services: [lab().service], store: memoryStore(), cleanup: { instances: { all } } }),
+      createBroker({
+        stderr: "nothing",
+        services: [lab().service],
+        store: memoryStore(),
+        cleanup: { instances: { all } },
+      }),
     ).toThrow(words);
   });
 });
@@ -263,7 +268,7 @@ describe.each(wires)("%s: a broker that is stopped and started", (wire) => {
   test("until it has started it is unavailable, and says when to ask again", async () => {
     const { createBroker } = await import("../src/index.js");
     const { memoryStore } = await import("@osbert/journal/memory");
-    const broker = createBroker({ services: [lab().service], store: memoryStore() });
+    const broker = createBroker({ stderr: "nothing", services: [lab().service], store: memoryStore() });
     const { adapters } = await import("./lab.js");
     const handle = adapters[wire]?.(broker, { credentials: "none" });
     const header = (name: string) => (name === "x-broker-api-version" ? "2.17" : undefined);

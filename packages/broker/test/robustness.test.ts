@@ -380,7 +380,8 @@ describe("over a socket", () => {
     await new Promise<void>((resolve) => void taken.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void taken.close());
     const { port } = taken.address() as AddressInfo;
-    const broker = () => createBroker({ services: [lab().service], store: sqliteStore(join(folder, "broker.db")) });
+    const broker = () =>
+      createBroker({ stderr: "nothing", services: [lab().service], store: sqliteStore(join(folder, "broker.db")) });
     await expect(serve(broker(), { port })).rejects.toMatchObject({ code: "EADDRINUSE" });
     // Its file has one owner: a second broker could not open it if the first had kept it.
     const second = await serve(broker(), { port: 0 });
@@ -390,7 +391,11 @@ describe("over a socket", () => {
   test("a broker that was started before it is served is started once, and stops as a whole", async () => {
     const folder = await mkdtemp(join(tmpdir(), "osbert-serve-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
-    const broker = createBroker({ services: [lab().service], store: sqliteStore(join(folder, "broker.db")) });
+    const broker = createBroker({
+      stderr: "nothing",
+      services: [lab().service],
+      store: sqliteStore(join(folder, "broker.db")),
+    });
     await Promise.all([broker.start(), broker.start()]);
     const { journal } = broker;
     const server = await serve(broker, { port: 0 });
@@ -408,7 +413,7 @@ describe("over a socket", () => {
       calls.push(method);
       return method === "attend" && isFirst ? Promise.reject(new Error("not now")) : go();
     });
-    const broker = createBroker({ services: [lab().service], store });
+    const broker = createBroker({ stderr: "nothing", services: [lab().service], store });
     await expect(broker.start()).rejects.toThrow("not now");
     expect(calls.at(-1)).toBe("close");
     expect(() => broker.journal).toThrow(/starting/);
@@ -417,7 +422,7 @@ describe("over a socket", () => {
   });
 
   test("ROB-05: a request that never comes to its end is not waited for for ever", async () => {
-    const broker = createBroker({ services: [lab().service], store: memoryStore() });
+    const broker = createBroker({ stderr: "nothing", services: [lab().service], store: memoryStore() });
     const server = await serve(broker, { port: 0 });
     onTestFinished(() => server.close({ drainMs: 0 }));
     expect(server.app.server.requestTimeout).toBe(60_000);
@@ -425,7 +430,7 @@ describe("over a socket", () => {
 
   async function served() {
     const laboratory = lab();
-    const broker = createBroker({ services: [laboratory.service], store: memoryStore() });
+    const broker = createBroker({ stderr: "nothing", services: [laboratory.service], store: memoryStore() });
     const server = await serve(broker, { port: 0 });
     onTestFinished(() => server.close({ drainMs: 0 }));
     const { username, password } = server.credential ?? { username: "", password: "" };
@@ -536,7 +541,7 @@ describe("over a socket", () => {
   });
 
   test("the plugin works in an app of the author's own, under a prefix", async () => {
-    const broker = createBroker({ services: [lab().service], store: memoryStore() });
+    const broker = createBroker({ stderr: "nothing", services: [lab().service], store: memoryStore() });
     await broker.start();
     const app = fastify();
     onTestFinished(async () => {

@@ -45,7 +45,7 @@ const service = defineService({
   },
 });
 
-const broker = createBroker({ services: [service], store: postgresStore(pool, { schema }) });
+const broker = createBroker({ stderr: "nothing", services: [service], store: postgresStore(pool, { schema }) });
 const served = await serve(broker, {
   port: 0,
   credentials: "none",

@@ -13,7 +13,11 @@ export type BrokerEvent =
   | Exclude<JournalEvent, OperationFacts | { readonly key: string }>;
 
 /** Told of everything, at once. What it throws is swallowed. */
-export type Observer = (event: BrokerEvent) => void;
+export interface Observer {
+  (event: BrokerEvent): void;
+  /** It tells a person of warnings and errors, as `logTo` does: then they need not be written to standard error as well. */
+  readonly logs?: true;
+}
 
 export type OperationEvent = Extract<JournalEvent, OperationFacts>;
 export type ResourceEvent = Extract<Exclude<JournalEvent, OperationFacts>, { readonly key: string }>;

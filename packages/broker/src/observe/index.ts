@@ -11,5 +11,6 @@ export { type Logger, logTo } from "./log-to.js";
 export { type MetricDefinition, metricDefinitions } from "./metric-definitions.js";
 export { type Measured, type Metrics, type MetricsOptions, metrics } from "./metrics.js";
 export type { Readiness } from "./readiness.js";
+export type { StderrLevel } from "./stderr-log.js";
 export { traces } from "./traces.js";
 export type { AroundRequest, ArrivingRequest, Tracing } from "./tracing.js";

@@ -1,5 +1,6 @@
 import { errorDetails, errorFacts } from "./error-facts.js";
 import type { BrokerEvent, Observer, RequestAnswered } from "./event.js";
+import { failedStep } from "./failed-step.js";
 
 /** What is called on a logger; pino's fits, and so do many others. */
 export interface Logger {
@@ -17,22 +18,25 @@ type Level = keyof Logger;
  * or result is ever logged; of an error its class and message are, as the platform is told them.
  */
 export function logTo(logger: Logger): Observer {
-  return (event) => {
+  const log = (event: BrokerEvent) => {
     const line = lineOf(event);
     if (line === undefined) return;
     logger[line.level](line.fields, line.message);
     if (line.error !== undefined) logger.debug({ ...line.fields, ...errorDetails(line.error) }, "where it was thrown");
   };
+  return Object.assign(log, { logs: true } as const);
 }
 
-interface Line {
+/** What is to be said of an event. */
+export interface Line {
   readonly level: Level;
   readonly message: string;
   readonly fields: object;
   readonly error?: unknown;
 }
 
-function lineOf(event: BrokerEvent): Line | undefined {
+/** `undefined`: nothing. */
+export function lineOf(event: BrokerEvent): Line | undefined {
   switch (event.kind) {
     case "request answered":
       return requestLine(event);
@@ -52,7 +56,14 @@ function lineOf(event: BrokerEvent): Line | undefined {
     }
     case "retrying": {
       const { error, attempt, until } = event;
-      const fields = { ...idsOf(event), attempt, until: timeOf(until), error: errorFacts(error) };
+      const step = failedStep(error);
+      const fields = {
+        ...idsOf(event),
+        ...(step !== null && { step }),
+        attempt,
+        until: timeOf(until),
+        error: errorFacts(error),
+      };
       return { level: "warn", message: `${event.operationKind} failed and is tried again`, fields, error };
     }
     case "settled": {

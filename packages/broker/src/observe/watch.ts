@@ -2,6 +2,7 @@ import type { Around, JournalEvent } from "@osbert/journal";
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import type { BrokerEvent, Observer } from "./event.js";
 import { instancePlace, operationPlace } from "./place.js";
+import { type StderrLevel, stderrLog } from "./stderr-log.js";
 import type { Tracing } from "./tracing.js";
 
 /** Who watches a broker. */
@@ -9,17 +10,26 @@ export interface Watch {
   /** Tells all observers; none of them can harm the broker or another one. */
   readonly tell: Observer;
   readonly tracing: Tracing | undefined;
+  /** Whether anyone wants to know how long each call of the store takes. */
+  readonly measuresStore: boolean;
   readonly catalog: () => BrokerCatalog;
 }
 
 export interface WatchOptions {
   readonly observe?: Observer | readonly Observer[] | undefined;
   readonly tracing?: Tracing | undefined;
+  readonly stderr?: StderrLevel | undefined;
 }
 
 /** `undefined` if nobody does: then nothing is measured either. */
-export function watchOf({ observe = [], tracing }: WatchOptions, catalog: () => BrokerCatalog): Watch | undefined {
-  const observers = typeof observe === "function" ? [observe] : observe;
+export function watchOf(
+  { observe = [], tracing, stderr }: WatchOptions,
+  catalog: () => BrokerCatalog,
+): Watch | undefined {
+  const given = typeof observe === "function" ? [observe] : observe;
+  const level = stderr ?? (given.some(({ logs }) => logs) ? "nothing" : "warnings");
+  const write = (text: string) => void process.stderr.write(text);
+  const observers = level === "nothing" ? given : [...given, stderrLog({ level, write, now: Date.now })];
   if (observers.length === 0 && tracing === undefined) return undefined;
   const tell = (event: BrokerEvent) => {
     for (const observer of observers) {
@@ -30,7 +40,7 @@ export function watchOf({ observe = [], tracing }: WatchOptions, catalog: () => 
       }
     }
   };
-  return { tell, tracing, catalog };
+  return { tell, tracing, measuresStore: given.length > 0, catalog };
 }
 
 /** What the journal tells, with the broker's names. */

@@ -1,4 +1,5 @@
-import type { Operation } from "@osbert/journal";
+import type { Operation, ReturnsJson, Step, StepOptions } from "@osbert/journal";
+import { noting } from "../observe/failed-step.js";
 import type { Work } from "../service/service.js";
 
 /**
@@ -11,7 +12,8 @@ export function toWork(operation: Operation, save: (state: object) => Promise<vo
     attempt: operation.attempt,
     signal: operation.signal,
     requestId: operation.requestId,
-    step: (name, work, options) => operation.step(prefix + name, work, options),
+    step: <T>(name: string, work: ((step: Step) => Promise<T> | T) & ReturnsJson<T>, options?: StepOptions) =>
+      operation.step<T>(prefix + name, noting(name, work) as typeof work, options),
     sleep: (name, ms) => operation.sleep(prefix + name, ms),
     describe: (description) => operation.describe(description),
     saveState: (state) => operation.awaited("saving the state", "operation.saveState(…)", save(state)),

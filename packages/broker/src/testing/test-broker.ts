@@ -62,7 +62,7 @@ export interface TestBroker {
 export async function testBroker(options: TestBrokerOptions): Promise<TestBroker> {
   const clock = manualClock();
   const store = options.store ?? memoryStore({ clock: clock.wallMs });
-  const broker = createBroker({ ...options, store, journal: { clock, ...options.journal } });
+  const broker = createBroker({ stderr: "bugs", ...options, store, journal: { clock, ...options.journal } });
   await broker.start();
   const handle = (options.wire ?? createHandler)(broker, { ...options, credentials: "none" });
 

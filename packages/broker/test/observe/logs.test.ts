@@ -127,7 +127,7 @@ test("the catalog is answered without a promise, watched or not", async () => {
     body: new Uint8Array(),
   };
   for (const watching of [{}, { observe: logTo(logger) }]) {
-    const broker = createBroker({ services: [lab().service], store: memoryStore(), ...watching });
+    const broker = createBroker({ stderr: "nothing", services: [lab().service], store: memoryStore(), ...watching });
     const answer = createHandler(broker, { credentials: "none" })(request);
     expect(answer).not.toBeInstanceOf(Promise);
     expect(answer).toMatchObject({ status: 200 });

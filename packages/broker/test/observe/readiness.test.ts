@@ -71,7 +71,7 @@ test("/readyz: 503 with the reason when the store refuses, when it hangs, and 20
 });
 
 test("/readyz: 503 before the start, and from the moment that a stop is announced, while requests are still answered", async () => {
-  const broker = createBroker({ services: [lab().service], store: memoryStore() });
+  const broker = createBroker({ stderr: "nothing", services: [lab().service], store: memoryStore() });
   const handle = fetchHandler(broker, { credentials: "none" });
   const ready = async () => {
     const answer = await handle(new Request("http://broker.example/readyz"));

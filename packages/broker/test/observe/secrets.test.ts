@@ -2,6 +2,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { type BrokerEvent, logTo, metrics, traces } from "../../src/observe/index.js";
+import { stderrLog } from "../../src/observe/stderr-log.js";
 import { bindBody, lab, provisionBody } from "../lab.js";
 import { platform, watchedBroker, watcher } from "./watched-broker.js";
 
@@ -37,13 +38,14 @@ test("planted secrets are found in no event, log, metric or trace, at any level"
   const events: BrokerEvent[] = [];
   const lines: string[] = [];
   const logger = pino({ level: "trace" }, { write: (text: string) => void lines.push(text) });
+  const stderr = { level: "warnings", now: Date.now, write: (text: string) => void lines.push(text) } as const;
   const seen = metrics();
   const exporter = new InMemorySpanExporter();
   const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
   const { ask, settles } = await watchedBroker(
     {
       services: [laboratory.service],
-      observe: [(event) => void events.push(event), logTo(logger), seen.observe],
+      observe: [(event) => void events.push(event), logTo(logger), seen.observe, stderrLog(stderr)],
       tracing: traces(provider.getTracer("osbert")),
     },
     { metrics: seen },

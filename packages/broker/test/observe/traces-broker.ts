@@ -40,6 +40,7 @@ const service = defineService({
   },
 });
 const broker = createBroker({
+  stderr: "nothing",
   services: [service],
   store: sqliteStore(file),
   tracing: traces(provider.getTracer("osbert")),

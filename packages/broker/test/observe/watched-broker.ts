@@ -28,7 +28,7 @@ export async function watchedBroker(
   serving: Omit<ServeOptions, "credentials" | "port"> = {},
 ): Promise<WatchedBroker> {
   const folder = mkdtempSync(join(tmpdir(), "osbert-watched-"));
-  const broker = createBroker({ store: sqliteStore(join(folder, "broker.db")), ...options });
+  const broker = createBroker({ stderr: "nothing", store: sqliteStore(join(folder, "broker.db")), ...options });
   const served = await serve(broker, { port: 0, credentials: [platform], watchers: [watcher], ...serving });
   onTestFinished(async () => {
     await served.close({ drainMs: 0 });

@@ -45,7 +45,7 @@ export async function operatedBroker(): Promise<OperatedBroker> {
     },
   });
   const store = memoryStore();
-  const served = await serve(createBroker({ services: [database], store }), {
+  const served = await serve(createBroker({ stderr: "nothing", services: [database], store }), {
     port: 0,
     credentials: [platform],
     admin: { credentials: [{ username: "ops", password: "ops-password" }] },

@@ -83,7 +83,10 @@ export async function realBroker(
   services: readonly Service[],
   options: Omit<ServeOptions, "port"> & { readonly port?: number } = {},
 ): Promise<{ url: string; env: Readonly<Record<string, string>> }> {
-  const served = await serve(createBroker({ services, store: memoryStore() }), { port: 0, ...options });
+  const served = await serve(createBroker({ stderr: "nothing", services, store: memoryStore() }), {
+    port: 0,
+    ...options,
+  });
   onTestFinished(() => served.close({ drainMs: 0 }));
   const { credential } = served;
   return {
