@@ -3,6 +3,7 @@ import { type ManualClock, manualClock } from "@osbert/journal/testing";
 import type { JsonObject, ServiceOffering, ServicePlan } from "@osbert/protocol";
 import { type Broker, type BrokerOptions, createBroker } from "../broker.js";
 import { createHandler, type Handler, type HandlerOptions } from "../http/handler.js";
+import { ClockWatch } from "./clock-watch.js";
 
 export interface TestBrokerOptions extends Omit<BrokerOptions, "store">, Partial<Omit<HandlerOptions, "credentials">> {
   /** Default: a memory store on the manual clock. */
@@ -62,11 +63,19 @@ export interface TestBroker {
 export async function testBroker(options: TestBrokerOptions): Promise<TestBroker> {
   const clock = manualClock();
   const store = options.store ?? memoryStore({ clock: clock.wallMs });
-  const broker = createBroker({ stderr: "bugs", ...options, store, journal: { clock, ...options.journal } });
+  const watch: ClockWatch = new ClockWatch({ running: () => broker.running, now: () => broker.journal.now() });
+  const { observe = [] } = options;
+  const broker = createBroker({
+    stderr: "bugs",
+    ...options,
+    observe: [(event) => watch.observe(event), ...(typeof observe === "function" ? [observe] : observe)],
+    store,
+    journal: { clock, ...options.journal },
+  });
   await broker.start();
   const handle = (options.wire ?? createHandler)(broker, { ...options, credentials: "none" });
 
-  const request: TestBroker["request"] = async (method, path, { body, headers = {} } = {}) => {
+  const answerTo: TestBroker["request"] = async (method, path, { body, headers = {} } = {}) => {
     const all: Record<string, string> = { "x-broker-api-version": "2.17" };
     for (const [name, value] of Object.entries(headers)) all[name.toLowerCase()] = value;
     const bytes = body instanceof Uint8Array ? body : new TextEncoder().encode(toText(body));
@@ -77,6 +86,12 @@ export async function testBroker(options: TestBrokerOptions): Promise<TestBroker
       headers: answer.headers,
       body: answer.body.length === 0 ? undefined : JSON.parse(Buffer.from(answer.body).toString()),
     };
+  };
+
+  const request: TestBroker["request"] = (method, path, given) => {
+    const answer = answerTo(method, path, given);
+    const instance = /\/v2\/service_instances\/([^/?]+)/.exec(path)?.[1];
+    return method === "GET" || instance === undefined ? answer : watch.answered(decoded(instance), answer);
   };
 
   const find = ({ service, plan }: Ask): { readonly offering: ServiceOffering; readonly planned: ServicePlan } => {
@@ -141,8 +156,9 @@ export async function testBroker(options: TestBrokerOptions): Promise<TestBroker
         `${path}/last_operation${operation === undefined ? "" : `?operation=${encodeURIComponent(operation)}`}`,
       );
     },
-    advance: (ms = 0) => clock.advance(ms),
+    advance: (ms = 0) => watch.advancing(() => clock.advance(ms)),
     async stop() {
+      watch.end();
       const stopped = broker.stop({ drainMs: 0 });
       // A function that hangs is given up after its time, which passes only if someone moves the clock.
       await clock.advance(stopWithinMs);
@@ -155,6 +171,15 @@ const stopWithinMs = 60_000;
 
 function toText(body: unknown): string {
   return body === undefined ? "" : typeof body === "string" ? body : JSON.stringify(body);
+}
+
+/** Tests send anything, also what cannot be decoded. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function instancePath(instance: string): string {

@@ -18,11 +18,11 @@ const database = defineService({
   },
 });
 
-const { url, credential, close } = await serve(createBroker({ services: [database], store: memoryStore() }), {
+const served = await serve(createBroker({ services: [database], store: memoryStore() }), {
   port: 0,
 });
-const { username, password } = credential ?? { username: "", password: "" };
-await fetch(`${url}/v2/service_instances/i1?accepts_incomplete=true`, {
+const { username, password } = served.credential ?? { username: "", password: "" };
+await fetch(`${served.url}/v2/service_instances/i1?accepts_incomplete=true`, {
   method: "PUT",
   headers: {
     authorization: `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`,
@@ -39,4 +39,4 @@ await fetch(`${url}/v2/service_instances/i1?accepts_incomplete=true`, {
 });
 // The fourth attempt begins after the third was told of.
 while (attempts < 4) await new Promise((resolve) => setTimeout(resolve, 50));
-await close({ drainMs: 0 });
+await served.close({ drainMs: 0 });
