@@ -7,9 +7,10 @@ import { dirname, join, relative } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { authorEntries, publicNames } from "./public-names.js";
 import { type Snippet, shows, snippetsOf } from "./snippets.js";
 
-// Every TypeScript snippet of the documentation is a program: it is compiled as its reader would compile it. One that is marked with
+// Every TypeScript snippet of the documentation, and every example in a doc comment, is a program: it is compiled as its reader would compile it. One that is marked with
 // `run` is also run, and must print what the block of text after it shows. One with `file=name` is a file that later snippets of its
 // page may import. The commands of the tutorial are run by tutorial.test.ts, those of the client's guide by the tests of the program.
 
@@ -29,7 +30,13 @@ const pages = [
     .map((name) => `docs/${name}`),
 ].filter((page) => existsSync(join(root, page)));
 
-const programs = pages.flatMap((page) => programsOf(page));
+/** Those that an editor shows with a name. */
+const examples = authorEntries
+  .flatMap(publicNames)
+  .filter(({ doc }) => doc?.includes("@example"))
+  .flatMap(({ name, doc }) => programsOf(name, (doc ?? "").replaceAll(/^\s*\* ?/gm, "")));
+
+const programs = [...pages.flatMap((page) => programsOf(page, read(page))), ...examples];
 
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
@@ -37,6 +44,7 @@ test("every TypeScript snippet of the documentation compiles", () => {
   rmSync(scratch, { recursive: true, force: true });
   for (const program of programs) write(program);
   expect(programs.length).toBeGreaterThan(4);
+  expect(examples.length).toBeGreaterThan(4);
   writeFileSync(
     join(scratch, "tsconfig.json"),
     JSON.stringify({ extends: "../../tsconfig.base.json", compilerOptions, include: ["**/*.ts"] }),
@@ -118,9 +126,9 @@ interface Program {
   readonly shown: string | undefined;
 }
 
-function programsOf(page: string): readonly Program[] {
+function programsOf(page: string, markdown: string): readonly Program[] {
   const files = new Map<string, string>();
-  const snippets = snippetsOf(read(page));
+  const snippets = snippetsOf(markdown);
   return snippets.flatMap((snippet, at): Program[] => {
     if (snippet.language !== "ts") return [];
     const name = snippet.marks.get("file");

@@ -26,8 +26,11 @@ import type { Service } from "./service/service.js";
 import type { AsyncRules } from "./service/verbs.js";
 import { Verbs } from "./verbs.js";
 
+/** What a broker is made of: services and a store; everything else has a default. */
 export interface BrokerOptions {
+  /** What is offered. `broker.offer` exchanges it while the broker runs. */
   readonly services: readonly Service[];
+  /** Where all of it is kept: `sqliteStore`, `postgresStore` and others of `@osbert/journal`. */
   readonly store: Store;
   /** For all services that do not say themselves. Default: asynchronously if the platform accepts that. */
   readonly async?: AsyncRules;
@@ -62,9 +65,11 @@ export interface Broker {
   start(): Promise<void>;
   /** Lets what runs end for so long, hands the rest over, closes the store. */
   stop(options?: { readonly drainMs?: number }): Promise<void>;
+  /** What is offered now, checked and compiled. */
   readonly catalog: BrokerCatalog;
   /** What the specification advises against, but allows. */
   readonly warnings: readonly Finding[];
+  /** The oldest version of the API that is answered. */
   readonly minimumApiVersion: { readonly major: number; readonly minor: number };
   /**
    * Offers other services from now on. Rejects with a CatalogError if they break the specification, and with a PlansInUseError if they
@@ -84,6 +89,7 @@ export interface Broker {
   readonly watch: Watch | undefined;
   /** The endpoints. Throws until the broker has started. */
   readonly verbs: Verbs;
+  /** The durable operations beneath. Throws until the broker has started. */
   readonly journal: Journal;
   /** What an operator sees and does. Throws until the broker has started. */
   readonly operator: Operator;

@@ -7,7 +7,9 @@ export interface Caller {
   readonly platform: string;
   /** The name of the credential that was used. */
   readonly credential: string;
+  /** The user, as the platform names them; `null` if it does not. */
   readonly identity: OriginatingIdentity | null;
+  /** Of the request, if the platform sent one; it stands on every line of a log that belongs to it. */
   readonly requestId: string | null;
   /** Where the request stands in a distributed trace. */
   readonly trace?: string | null;

@@ -39,10 +39,15 @@ import { type AsyncRule, type AsyncRules, asyncRule, type Verb } from "./service
 
 /** A request to one endpoint, authenticated and read as JSON; nothing in it is trusted. */
 export interface VerbRequest {
+  /** Who asks. */
   readonly caller: Caller;
+  /** The id in the path. */
   readonly instance: string;
+  /** The id in the path; "" where it is about an instance. */
   readonly binding: string;
+  /** The parameters of the URL; the first of repeated ones. */
   readonly query: JsonObject;
+  /** The JSON body; `{}` where there is none. */
   readonly body: JsonObject;
 }
 

@@ -47,6 +47,7 @@ export class Permanent extends Error {
 /** Thrown by a step or an operation: not yet. It is tried again after so long; this does not count as a failure. */
 export class RetryLater extends Error {
   override readonly name = "RetryLater";
+  /** It is tried again after so long. */
   readonly afterMs: number;
 
   constructor(message: string, options: ErrorOptions & { readonly afterMs: number }) {

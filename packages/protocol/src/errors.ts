@@ -141,10 +141,15 @@ export interface BrokerErrorOptions extends ErrorOptions {
 /** An answer that says no. The code is the decision; the message is for a person and says what to do. */
 export class BrokerError extends Error {
   override readonly name = "BrokerError";
+  /** Its row in the table of errors: `brokerErrors`. */
   readonly code: BrokerErrorCode;
+  /** After a failed update or deprovision: whether the instance can still be used. */
   readonly instanceUsable: boolean | undefined;
+  /** After a failed update: whether the same update could succeed later. */
   readonly updateRepeatable: boolean | undefined;
+  /** When it is worth asking again. */
   readonly retryAfterSeconds: number | undefined;
+  /** The methods that are possible, on a 405. */
   readonly allow: string | undefined;
 
   constructor(code: BrokerErrorCode, description: string, options: BrokerErrorOptions = {}) {
@@ -156,10 +161,12 @@ export class BrokerError extends Error {
     this.allow = options.allow;
   }
 
+  /** The HTTP status that goes with the code. */
   get status(): number {
     return brokerErrors[this.code].status;
   }
 
+  /** What the platform reads. */
   get body(): ErrorBody {
     return {
       error: brokerErrors[this.code].error,

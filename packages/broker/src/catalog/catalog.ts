@@ -27,6 +27,7 @@ export interface OfferedService {
 
 /** What the broker offers, checked and compiled. Immutable: a change is another one. */
 export interface BrokerCatalog {
+  /** By their ids. */
   readonly services: ReadonlyMap<string, OfferedService>;
   /** Services that were offered before: their instances are still deleted by their functions. */
   readonly retired: ReadonlyMap<string, OfferedService>;
@@ -34,12 +35,16 @@ export interface BrokerCatalog {
   readonly body: string;
   /** The same, encoded once. */
   readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Changes with the body. */
   readonly etag: string;
+  /** What the specification advises against, but allows. */
   readonly warnings: readonly Finding[];
 }
 
+/** Thrown where services break the specification. The message names every fault and its place. */
 export class CatalogError extends Error {
   override readonly name = "CatalogError";
+  /** Every fault, with its place. */
   readonly findings: readonly Finding[];
 
   constructor(findings: readonly Finding[]) {

@@ -3,15 +3,20 @@ import type { BrokerCatalog } from "./catalog.js";
 
 /** A plan that has instances and would not be offered any more. */
 export interface PlanInUse {
+  /** The service's name. */
   readonly service: string;
+  /** The plan's name. */
   readonly plan: string;
+  /** The plan's id. */
   readonly id: string;
   /** A plan of the same names would have this id instead. */
   readonly newId: string | null;
 }
 
+/** Thrown where a change of the catalog would drop plans that have instances. Nothing was changed. */
 export class PlansInUseError extends Error {
   override readonly name = "PlansInUseError";
+  /** All of them. */
   readonly plans: readonly PlanInUse[];
 
   constructor(plans: readonly PlanInUse[]) {

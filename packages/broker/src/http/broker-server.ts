@@ -4,6 +4,7 @@ import { type FastifyInstance, type FastifyServerOptions, fastify } from "fastif
 import { brokerPlugin, type FastifyPluginOptions, sendRefusal } from "./fastify-plugin.js";
 import { httpsOptions, type TlsOptions } from "./tls.js";
 
+/** A broker on a server of its own. */
 export interface BrokerServerOptions extends FastifyPluginOptions {
   /** Without it the server speaks plain HTTP. */
   readonly tls?: TlsOptions;

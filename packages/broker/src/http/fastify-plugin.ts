@@ -8,7 +8,9 @@ import { SocketPeer } from "./authentication/socket-peer.js";
 import { createHandler, type HandlerOptions, largestBody } from "./handler.js";
 import type { WireResponse } from "./wire.js";
 
+/** What `brokerPlugin` takes: a broker, and who may ask. */
 export interface FastifyPluginOptions extends HandlerOptions {
+  /** Started by you, before requests come. */
   readonly broker: Broker;
 }
 

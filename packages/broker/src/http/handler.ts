@@ -26,6 +26,7 @@ import type { WireRequest, WireResponse } from "./wire.js";
 /** Answers a request alone, instead of what the broker would do. `undefined`: it does not want to, after all. */
 export type OwnHandler = (request: VerbRequest) => Promise<Answer | undefined>;
 
+/** Who may ask, under which paths, and what is answered besides the API. */
 export interface HandlerOptions extends PagesOptions {
   /** Who may ask; or a function that says who asks. `"none"`: anyone; only where something in front of the broker authenticates. */
   readonly credentials: readonly Credential[] | Authenticate | "none";

@@ -6,6 +6,7 @@ import { authentication } from "./authentication/authentication.js";
 import type { Credential } from "./authentication/credential.js";
 import type { WireRequest } from "./wire.js";
 
+/** What is answered for those who run the broker: `/healthz`, `/readyz`, `/metrics`. */
 export interface PagesOptions {
   /** Answers `/metrics` with these. */
   readonly metrics?: Pick<Metrics, "contentType" | "scrape">;

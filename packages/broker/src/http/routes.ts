@@ -15,6 +15,7 @@ export const routes = [
   ["GET", "/v2/service_instances/:instance/service_bindings/:binding/last_operation", "bindingLastOperation"],
 ] as const satisfies readonly (readonly [method: string, path: string, name: "catalog" | keyof Verbs])[];
 
+/** The name of an endpoint. */
 export type RouteName = (typeof routes)[number][2];
 
 export interface Matched {

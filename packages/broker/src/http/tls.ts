@@ -3,7 +3,9 @@ import type { ServerOptions } from "node:https";
 
 /** The server's own certificate, and what it wants of its clients. All in PEM. */
 export interface TlsOptions {
+  /** The server's certificate, with those between it and its authority. */
   readonly cert: string | Buffer;
+  /** Its private key. */
   readonly key: string | Buffer;
   /** Who may have signed a client's certificate. */
   readonly ca?: string | Buffer | readonly (string | Buffer)[];

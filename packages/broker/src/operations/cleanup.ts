@@ -13,7 +13,9 @@ export interface Cleanup {
 
 /** Schedules are cron patterns of six fields, seconds first: "0 30 3 * * *" is half past three every night. */
 export interface CleanupRule {
+  /** Of all that are finished, however they ended. */
   readonly all?: string;
+  /** Of those that succeeded. */
   readonly succeeded?: string;
   /** Also of those that were cancelled. */
   readonly failed?: string;

@@ -1,6 +1,7 @@
 import { Permanent } from "@osbert/journal";
 import type { BrokerErrorCode } from "@osbert/protocol";
 
+/** What a platform is told beside the message. */
 export interface FailedOptions extends ErrorOptions {
   /** After a failed update or deprovision: whether the instance can still be used. */
   readonly instanceUsable?: boolean;

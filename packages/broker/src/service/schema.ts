@@ -2,9 +2,13 @@ import type { Json, JsonObject } from "@osbert/protocol";
 
 /** A JSON Schema as an author writes it. `$schema` may be left out: it then is draft-07. */
 export interface Schema {
+  /** The draft: 04, 06, 07, 2019-09 or 2020-12. Default draft-07. */
   readonly $schema?: string;
+  /** `"object"`, `"string"`…, or several of them. */
   readonly type?: string | readonly string[];
+  /** What an object may have. */
   readonly properties?: Readonly<Record<string, Schema>>;
+  /** What an object must have. */
   readonly required?: readonly string[];
   readonly [keyword: string]: unknown;
 }

@@ -1,6 +1,7 @@
 /** The five things that a platform asks of a service, and an author may write a function for. */
 export const verbs = ["provision", "update", "deprovision", "bind", "unbind"] as const;
 
+/** One of them. */
 export type Verb = (typeof verbs)[number];
 
 /**
@@ -9,12 +10,15 @@ export type Verb = (typeof verbs)[number];
  */
 export type AsyncMode = "prefer" | "require" | "never";
 
+/** How a verb is answered. */
 export interface AsyncRule {
+  /** Whether the platform may be answered before it is done. */
   readonly mode: AsyncMode;
   /** Wait so long for the end before answering with 202: what is quick is answered at once. */
   readonly answerWithinMs?: number;
 }
 
+/** By verb; what is not named is as the next wider rule says: plan, service, broker. */
 export type AsyncRules = Readonly<Partial<Record<Verb, AsyncMode | AsyncRule>>>;
 
 export function asyncRule(verb: Verb, ...rules: readonly (AsyncRules | undefined)[]): AsyncRule {

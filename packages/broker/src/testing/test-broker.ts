@@ -5,6 +5,7 @@ import { type Broker, type BrokerOptions, createBroker } from "../broker.js";
 import { createHandler, type Handler, type HandlerOptions } from "../http/handler.js";
 import { ClockWatch } from "./clock-watch.js";
 
+/** What `createBroker` takes, and what the wire does; all but `services` has a default. */
 export interface TestBrokerOptions extends Omit<BrokerOptions, "store">, Partial<Omit<HandlerOptions, "credentials">> {
   /** Default: a memory store on the manual clock. */
   readonly store?: BrokerOptions["store"];
@@ -12,29 +13,40 @@ export interface TestBrokerOptions extends Omit<BrokerOptions, "store">, Partial
   readonly wire?: (broker: Broker, options: HandlerOptions) => Handler;
 }
 
+/** What the broker answered. */
 export interface TestAnswer {
+  /** The HTTP status. */
   readonly status: number;
+  /** By their names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Read as JSON; `undefined` if it is empty. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies as they like.
   readonly body: any;
 }
 
+/** What a request is about, where the defaults will not do. */
 export interface Ask {
   /** Names, not ids. Default: the first service and its first plan. */
   readonly service?: string;
+  /** The plan's name. */
   readonly plan?: string;
+  /** Of the service or binding. */
   readonly parameters?: JsonObject;
   /** Fields of the body (or the query of a delete) beside those that are filled in. */
   readonly with?: JsonObject;
   /** Default true. */
   readonly acceptsIncomplete?: boolean;
+  /** Beside the version of the API, which is sent anyway. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** A broker on a memory store and a clock that the test moves, spoken to without sockets. */
 export interface TestBroker {
+  /** The broker itself. */
   readonly broker: Broker;
+  /** The clock that `advance` moves. */
   readonly clock: ManualClock;
+  /** Any request, as a platform would send it. */
   request(
     method: string,
     path: string,
@@ -44,18 +56,26 @@ export interface TestBroker {
       readonly headers?: Readonly<Record<string, string>>;
     },
   ): Promise<TestAnswer>;
+  /** Asks for an instance. */
   provision(instance: string, ask?: Ask): Promise<TestAnswer>;
+  /** Asks for a change of an instance. Without `plan` it keeps its own. */
   update(instance: string, ask?: Ask): Promise<TestAnswer>;
+  /** Asks for the end of an instance. */
   deprovision(instance: string, ask?: Ask): Promise<TestAnswer>;
+  /** Asks for a binding of an instance. */
   bind(instance: string, binding: string, ask?: Ask): Promise<TestAnswer>;
+  /** Asks for the end of a binding. */
   unbind(instance: string, binding: string, ask?: Ask): Promise<TestAnswer>;
+  /** What the platform is told of an instance or a binding. */
   fetch(instance: string, binding?: string): Promise<TestAnswer>;
+  /** How far the last operation is, or the one that is named. */
   lastOperation(
     instance: string,
     options?: { readonly binding?: string; readonly operation?: string },
   ): Promise<TestAnswer>;
   /** Lets everything run that waits for nothing but its turn; with a time, also what is due until then. */
   advance(ms?: number): Promise<void>;
+  /** Ends the broker, whatever it does. */
   stop(): Promise<void>;
 }
 

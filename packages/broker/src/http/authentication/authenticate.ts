@@ -16,9 +16,11 @@ export interface PeerCertificate {
 
 /** All that decides who asks. */
 export interface AuthenticationRequest {
+  /** The header, as it came. */
   readonly authorization: string | undefined;
   /** The platform whose paths are asked for; "" for a broker with one. */
   readonly platform: string;
+  /** Who is at the other end of the connection, where the server can tell. */
   readonly peer?: Peer | undefined;
 }
 

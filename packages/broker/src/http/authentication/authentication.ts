@@ -10,10 +10,13 @@ import { networkOf } from "./network-address.js";
 import { plainPasswords } from "./plain-passwords.js";
 import { type Guesser, SlowDown, type SlowDownOptions } from "./slow-down.js";
 
+/** How those who ask are told apart, and how guessing is slowed down. */
 export interface AuthenticationOptions {
   /** How guessing is slowed down. `"none"`: only where something in front of the broker does it. */
   readonly slowDown?: SlowDownOptions | "none";
+  /** For tests. Default: the system's. */
   readonly clock?: Clock;
+  /** Told of failures and of what checking costs. */
   readonly observe?: ObserveAuthentication;
 }
 

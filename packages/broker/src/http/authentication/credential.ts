@@ -2,7 +2,9 @@ import type { JSONWebKeySet } from "jose";
 
 /** A name and password that a platform uses. */
 export interface PasswordCredential {
+  /** Several may have the same: an old and a new password are then both valid. */
   readonly username: string;
+  /** As it is: for tests, and where the file it comes from is a secret. */
   readonly password: string;
   /** Valid for this platform's paths alone. */
   readonly platform?: string;
@@ -10,6 +12,7 @@ export interface PasswordCredential {
 
 /** A name and the hash of a password, as `hashPassword` makes it: what can be kept in a file. */
 export interface HashedCredential {
+  /** Several may have the same: an old and a new password are then both valid. */
   readonly username: string;
   /** `$scrypt$ln=…,r=…,p=…$salt$hash` */
   readonly passwordHash: string;
@@ -32,10 +35,12 @@ export const tokenAlgorithms = [
   "Ed25519",
 ] as const;
 
+/** One of them. */
 export type TokenAlgorithm = (typeof tokenAlgorithms)[number];
 
 /** Tokens (JWT) that an issuer has signed for this broker. */
 export interface TokenIssuer {
+  /** What the token's `iss` must be. */
   readonly issuer: string;
   /** One of these must be the token's audience. */
   readonly audience: string | readonly string[];
@@ -59,7 +64,9 @@ export interface TokenIssuer {
   readonly keysTimeoutMs?: number;
 }
 
+/** Tokens instead of a password. */
 export interface BearerCredential {
+  /** Who signs them, and what they must say. */
   readonly bearer: TokenIssuer;
   /** Valid for this platform's paths alone. */
   readonly platform?: string;
@@ -67,6 +74,7 @@ export interface BearerCredential {
 
 /** A client certificate that the server has verified, told by its subject or by one of its alternative names. */
 export interface CertificateCredential {
+  /** What it must say of its owner. */
   readonly certificate:
     | {
         /** `CN=platform,O=Example`, in either direction, in full. */

@@ -11,9 +11,21 @@ export type AuthenticationEvent =
       readonly network: string;
       /** In a row, of this user name from there. */
       readonly failures: number;
+      /** So long the answer is held back. */
       readonly delayMs: number;
     }
-  | { readonly kind: "guesses refused"; readonly network: string }
-  | { readonly kind: "keys unavailable"; readonly issuer: string; readonly error: unknown };
+  | {
+      readonly kind: "guesses refused";
+      /** The IPv4 address or IPv6 network; "" where it is not known. */
+      readonly network: string;
+    }
+  | {
+      readonly kind: "keys unavailable";
+      /** Whose keys could not be fetched. */
+      readonly issuer: string;
+      /** Why. */
+      readonly error: unknown;
+    };
 
+/** Told of everything, at once. */
 export type ObserveAuthentication = (event: AuthenticationEvent) => void;

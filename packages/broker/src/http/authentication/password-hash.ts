@@ -2,13 +2,19 @@ import { randomBytes, scrypt } from "node:crypto";
 
 /** What scrypt costs: memory is 128 · r · 2^ln bytes, time grows with p as well. */
 export interface ScryptCost {
+  /** The binary logarithm of scrypt's N. */
   readonly ln: number;
+  /** The block size. */
   readonly r: number;
+  /** How often it is done over. */
   readonly p: number;
 }
 
+/** A hash of a password, taken apart. */
 export interface PasswordHash extends ScryptCost {
+  /** Chance, different for every hash. */
   readonly salt: Buffer;
+  /** What scrypt makes of password and salt. */
   readonly hash: Buffer;
 }
 
