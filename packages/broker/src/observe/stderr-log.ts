@@ -54,10 +54,14 @@ export function stderrLog({ level, write, now }: StderrLogOptions): Observer {
   };
 }
 
-/** Without the ids: what fails for one instance as for another is the same. */
+/** What fails for one instance as for another, and later as before, is the same. */
+const tellsNothingNew = new Set([
+  ...["requestId", "operation", "platform", "instance", "binding"],
+  ...["attempt", "until", "tookMs", "running"],
+]);
+
 function sameness({ message, fields }: Line): string {
-  const { service, step, error, why, errorCode, description, doing } = fields as Readonly<Record<string, unknown>>;
-  return JSON.stringify([message, service, step, error, why, errorCode, description, doing]);
+  return JSON.stringify([message, Object.entries(fields).filter(([name]) => !tellsNothingNew.has(name))]);
 }
 
 function textOf({ level, message, fields }: Line, count: number): string {
@@ -67,7 +71,7 @@ function textOf({ level, message, fields }: Line, count: number): string {
   const reason = error === undefined ? (why ?? description) : `${error.type}: ${error.message}`;
   const facts = Object.entries(others).map(([name, value]) => `${name}=${shown(asText(value))}`);
   const said = `${level.toUpperCase()} ${shown(message)}${reason == null ? "" : `: ${shown(asText(reason))}`}`;
-  return `${said} (${facts.join(" ")})${count > 1 ? `, ${count} times so far` : ""}`;
+  return `${said}${facts.length > 0 ? ` (${facts.join(" ")})` : ""}${count > 1 ? `, ${count} times so far` : ""}`;
 }
 
 function bugText(

@@ -211,6 +211,18 @@ test("a flood of different lines is cut off, and told of in the next minute", ()
   ]);
 });
 
+test("what differs in more than whose it is, is told of each", () => {
+  const told: string[] = [];
+  const log = stderrLog({ level: "warnings", now: () => 0, write: (line) => void told.push(line) });
+  for (const doing of ["claim", "renew", "claim"]) log({ kind: "store failed", doing, error: new Error("gone") });
+  log({ kind: "presence lost" });
+  expect(told.map((line) => line.slice("1970-01-01T00:00:00.000Z ".length))).toEqual([
+    "ERROR the store does not answer: Error: gone (doing=claim)\n",
+    "ERROR the store does not answer: Error: gone (doing=renew)\n",
+    "WARN the store no longer vouches for this process\n",
+  ]);
+});
+
 test("what has not come for a while is told of again", () => {
   let now = 0;
   const told: string[] = [];
