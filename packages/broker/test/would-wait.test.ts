@@ -1,4 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { systemClock } from "@osbert/journal";
+import { memoryStore } from "@osbert/journal/memory";
 import { expect, onTestFinished, test } from "vitest";
 import { defineService, RetryLater, type Work } from "../src/index.js";
 import { type TestBroker, type TestBrokerOptions, testBroker } from "../src/testing/index.js";
@@ -92,4 +94,12 @@ test("what sleeps on one instance does not matter to another one, whose request 
   });
   await flow.broker.offer([...[...flow.broker.catalog.services.values()].map(({ service }) => service), slow]);
   expect((await flow.provision("i2", { service: "slow", ...sync })).status).toBe(201);
+});
+
+test("on a clock that goes by itself, a sleep is slept", async () => {
+  const flow = await flowOf((operation) => operation.sleep("boots", 500), {
+    store: memoryStore(),
+    journal: { clock: systemClock },
+  });
+  expect((await flow.provision("i1", sync)).status).toBe(201);
 });

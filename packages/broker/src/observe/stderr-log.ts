@@ -8,6 +8,7 @@ import { isWorthTelling, Repeats } from "./repeats.js";
 /** What is written to standard error: all warnings and errors; only what looks like a mistake in a service's code; nothing. */
 export type StderrLevel = "warnings" | "bugs" | "nothing";
 
+/** How much is told, and where to. */
 export interface StderrLogOptions {
   readonly level: Exclude<StderrLevel, "nothing">;
   readonly write: (text: string) => void;

@@ -11,6 +11,7 @@ interface Wait {
   readonly error: string | null;
 }
 
+/** What the watch looks at. */
 export interface ClockWatchOptions {
   /** Operations that run now. */
   readonly running: () => number;
