@@ -553,7 +553,7 @@ export class Verbs {
     if (status === undefined || status.part !== part) return undefined;
     if (status.open !== null) return inProgress(status.open);
     const last: EndedOperation | null =
-      status.outcome && endedOperation(operation, status.kind as Verb, status.outcome, null);
+      status.outcome && endedOperation(operation, status.kind as Verb, status.outcome);
     return last === null ? undefined : ended(last);
   }
 

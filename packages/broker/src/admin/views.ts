@@ -59,7 +59,8 @@ export interface LastView {
   readonly id: string;
   readonly verb: string;
   readonly state: string;
-  readonly description: string;
+  /** Why it failed. */
+  readonly description: string | null;
 }
 
 /**
@@ -232,5 +233,7 @@ function inTurn(open: readonly OpenOperation[]): ReadonlySet<string> {
 }
 
 function lastView(last: EndedOperation | InstanceData["last"]): LastView | null {
-  return last === null ? null : { id: last.id, verb: last.verb, state: last.state, description: last.description };
+  if (last === null) return null;
+  const { id, verb, state } = last;
+  return { id, verb, state, description: last.state === "failed" ? last.description : null };
 }

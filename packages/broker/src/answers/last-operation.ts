@@ -13,22 +13,17 @@ export function inProgress(
   return { state: "in progress", description: said(description) ?? `the resource ${doing(kind)}` };
 }
 
-export function ended({
-  state,
-  description,
-  instanceUsable,
-  updateRepeatable,
-  verb,
-}: EndedOperation): LastOperationResponse {
-  const failed = state === "failed";
+/** A success needs no words: what the author said last was about progress, and platforms would show it for ever. */
+export function ended(operation: EndedOperation): LastOperationResponse {
+  if (operation.state === "succeeded") return { state: "succeeded" };
+  const { state, verb, description, instanceUsable, updateRepeatable } = operation;
   return {
     state,
     description,
     // ERR-04, ERR-05: only where they may stand.
-    ...(failed &&
-      instanceUsable !== undefined &&
+    ...(instanceUsable !== undefined &&
       (verb === "update" || verb === "deprovision") && { instance_usable: instanceUsable }),
-    ...(failed && updateRepeatable !== undefined && verb === "update" && { update_repeatable: updateRepeatable }),
+    ...(updateRepeatable !== undefined && verb === "update" && { update_repeatable: updateRepeatable }),
   };
 }
 
@@ -37,15 +32,9 @@ function said(description: string | null): string | null {
   return description === null || description.trim() === "" ? null : description;
 }
 
-/** How an operation's end is kept and told. Pure. */
-export function endedOperation(
-  id: string,
-  verb: Verb,
-  outcome: OperationOutcome,
-  described: string | null,
-): EndedOperation {
-  if (outcome.kind === "succeeded")
-    return { id, verb, state: "succeeded", description: said(described) ?? `${verb} succeeded` };
+/** How an operation's end is kept. Pure. */
+export function endedOperation(id: string, verb: Verb, outcome: OperationOutcome): EndedOperation {
+  if (outcome.kind === "succeeded") return { id, verb, state: "succeeded" };
   if (outcome.kind === "cancelled")
     return { id, verb, state: "failed", description: `${verb} was cancelled: ${outcome.reason}` };
   const details = (outcome.error.details ?? {}) as { instanceUsable?: boolean; updateRepeatable?: boolean };

@@ -28,14 +28,15 @@ export interface InstanceData {
   readonly removed: readonly (readonly [binding: string, ended: EndedOperation])[];
 }
 
-export interface EndedOperation {
-  readonly id: string;
-  readonly verb: Verb;
-  readonly state: "succeeded" | "failed";
-  readonly description: string;
-  readonly instanceUsable?: boolean;
-  readonly updateRepeatable?: boolean;
-}
+export type EndedOperation = { readonly id: string; readonly verb: Verb } & (
+  | { readonly state: "succeeded" }
+  | {
+      readonly state: "failed";
+      readonly description: string;
+      readonly instanceUsable?: boolean;
+      readonly updateRepeatable?: boolean;
+    }
+);
 
 /** All else that is known of an instance: the part "instance" of the resource. */
 export interface InstanceRecord {

@@ -45,7 +45,7 @@ export interface BindingResult {
 
 export const foldProvision: Fold = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
-  const last = endedOperation(operation.id, "provision", outcome, operation.description);
+  const last = endedOperation(operation.id, "provision", outcome);
   if (outcome.kind === "succeeded") {
     return change({ ...data, phase: "ready", last }, withResult(record, outcome.result as unknown as InstanceResult));
   }
@@ -60,7 +60,7 @@ export const foldProvision: Fold = (resource, operation, outcome) => {
 
 export const foldUpdate: Fold = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
-  const last = endedOperation(operation.id, "update", outcome, operation.description);
+  const last = endedOperation(operation.id, "update", outcome);
   if (outcome.kind !== "succeeded") {
     // One that was told to stop may end after another one was accepted.
     const updating = instanceOperation(resource)?.kind === "update" ? data.updating : null;
@@ -86,7 +86,7 @@ export const foldUpdate: Fold = (resource, operation, outcome) => {
 
 export const foldDeprovision: Fold = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
-  const last = endedOperation(operation.id, "deprovision", outcome, operation.description);
+  const last = endedOperation(operation.id, "deprovision", outcome);
   if (outcome.kind !== "succeeded") {
     const phase = instanceOperation(resource)?.kind === "deprovision" ? "deleting" : data.phaseBefore;
     const back = change({ ...data, phase, last }, record);
@@ -99,7 +99,7 @@ export const foldBind: Fold = (resource, operation, outcome) => {
   const { data } = instanceOf(resource);
   const { part, record } = bindingOf(resource, operation);
   if (record === undefined) return {};
-  const last = endedOperation(operation.id, "bind", outcome, operation.description);
+  const last = endedOperation(operation.id, "bind", outcome);
   if (outcome.kind === "succeeded") {
     const { binding, state } = outcome.result as unknown as BindingResult;
     return putPart(part, { ...record, phase: "ready", binding, state, undo: [], last });
@@ -117,7 +117,7 @@ export const foldUnbind: Fold = (resource, operation, outcome) => {
   const { data } = instanceOf(resource);
   const { part, record } = bindingOf(resource, operation);
   if (record === undefined) return {};
-  const last = endedOperation(operation.id, "unbind", outcome, operation.description);
+  const last = endedOperation(operation.id, "unbind", outcome);
   if (outcome.kind !== "succeeded") {
     const phase = bindingOperation(resource, part)?.kind === "unbind" ? "deleting" : record.phaseBefore;
     return putPart(part, { ...record, phase, last });

@@ -297,7 +297,7 @@ export interface Work<State = JsonObject> {
    * ```
    */
   sleep(name: string, ms: number): Promise<void>;
-  /** What `last_operation` says meanwhile. */
+  /** What `last_operation` says until the work has ended. */
   describe(description: string): void;
   /**
    * Keeps what is known so far, key by key, so that a later deprovision (or unbind) can undo it, whatever happens to this work. It is
