@@ -1,4 +1,4 @@
-import { checkCatalog } from "@osbert/protocol";
+import { checkCatalog, type ServicePlan } from "@osbert/protocol";
 import { describe, expect, test } from "vitest";
 import { buildCatalog, CatalogError, defineService, type Service } from "../src/index.js";
 import {
@@ -178,6 +178,22 @@ describe("a catalog from services", () => {
       bindings_retrievable: false,
       instances_retrievable: true,
     });
+  });
+
+  test("CAT-26, CAT-27, CAT-29: every plan says what holds for it, also where the author or the service said nothing", () => {
+    const flagsOf = (service: Service) =>
+      catalogOf(service).plans.map(({ name, free, bindable, plan_updateable }: ServicePlan) => [
+        name,
+        { free, bindable, plan_updateable },
+      ]);
+    expect(flagsOf(lab({ plans: { ...plans, paid: { ...plans.large, id: "paid", free: false } } }).service)).toEqual([
+      ["small", { free: true, bindable: true, plan_updateable: true }],
+      ["large", { free: true, bindable: true, plan_updateable: true }],
+      ["sealed", { free: true, bindable: false, plan_updateable: false }],
+      ["paid", { free: false, bindable: true, plan_updateable: true }],
+    ]);
+    const plain = defineService({ id: "s", name: "s", description: "s", plans: { a: { id: "p", description: "p" } } });
+    expect(flagsOf(plain)).toEqual([["a", { free: true, bindable: false, plan_updateable: false }]]);
   });
 
   test("CAT-10, CAT-11, CAT-16, CAT-17, CAT-25: what the author says of a service and its plans is told", () => {

@@ -6,6 +6,7 @@ import { published } from "./validation.js";
 /** A service as the catalog shows it. */
 export function toOffering(service: Service): ServiceOffering {
   const bindable = service.bindable ?? service.bind !== undefined;
+  const planUpdateable = service.planUpdateable ?? false;
   return {
     name: service.name,
     id: service.id,
@@ -18,14 +19,19 @@ export function toOffering(service: Service): ServiceOffering {
     ...(service.allowContextUpdates !== undefined && { allow_context_updates: service.allowContextUpdates }),
     ...(service.metadata && { metadata: service.metadata }),
     ...(service.dashboardClient && { dashboard_client: service.dashboardClient }),
-    plan_updateable: service.planUpdateable ?? false,
+    plan_updateable: planUpdateable,
     plans: Object.entries((service.plans ?? {}) as Record<string, PlanDefinition>).map(([name, plan]) =>
-      toPlan(name, plan),
+      toPlan(name, plan, { bindable, planUpdateable }),
     ),
   };
 }
 
-function toPlan(name: string, plan: PlanDefinition): ServicePlan {
+/** What holds for the plan is said in it: there are platforms that take a missing `free` for paid, and do not look at the service. */
+function toPlan(
+  name: string,
+  plan: PlanDefinition,
+  service: { readonly bindable: boolean; readonly planUpdateable: boolean },
+): ServicePlan {
   const instance = { ...schemaOf("create", plan.provision), ...schemaOf("update", plan.update) };
   const binding = schemaOf("create", plan.bind);
   const schemas = {
@@ -36,11 +42,11 @@ function toPlan(name: string, plan: PlanDefinition): ServicePlan {
     id: plan.id,
     name,
     description: plan.description,
-    ...(plan.free !== undefined && { free: plan.free }),
+    free: plan.free ?? true,
     ...(plan.metadata && { metadata: plan.metadata }),
-    ...(plan.bindable !== undefined && { bindable: plan.bindable }),
+    bindable: plan.bindable ?? service.bindable,
     ...(plan.bindingRotatable !== undefined && { binding_rotatable: plan.bindingRotatable }),
-    ...(plan.planUpdateable !== undefined && { plan_updateable: plan.planUpdateable }),
+    plan_updateable: plan.planUpdateable ?? service.planUpdateable,
     ...(plan.maximumPollingDuration !== undefined && { maximum_polling_duration: plan.maximumPollingDuration }),
     ...(plan.maintenanceInfo && { maintenance_info: plan.maintenanceInfo }),
     ...(Object.keys(schemas).length > 0 && { schemas }),
