@@ -1,5 +1,5 @@
 import type { Attribution } from "@osbert/journal";
-import type { OriginatingIdentity } from "@osbert/protocol";
+import type { ApiVersion, OriginatingIdentity } from "@osbert/protocol";
 
 /** Who asks: the platform that was authenticated, and on whose behalf. */
 export interface Caller {
@@ -11,6 +11,8 @@ export interface Caller {
   readonly identity: OriginatingIdentity | null;
   /** Of the request, if the platform sent one; it stands on every line of a log that belongs to it. */
   readonly requestId: string | null;
+  /** The version of the API that the platform speaks. */
+  readonly apiVersion: ApiVersion;
   /** Where the request stands in a distributed trace. */
   readonly trace?: string | null;
 }

@@ -1,6 +1,7 @@
 import type { Decide, Journal, Outcome, Resource } from "@osbert/journal";
 import { BrokerError, type JsonObject, type LastOperationResponse } from "@osbert/protocol";
 import { type Answer, answer } from "./answers/answer.js";
+import { bindingFor } from "./answers/binding-for.js";
 import { failureOf } from "./answers/failure.js";
 import { ended, endedOperation, inProgress } from "./answers/last-operation.js";
 import { refused, type Verdict } from "./answers/verdict.js";
@@ -268,7 +269,8 @@ export class Verbs {
     };
     const { decided, operation, began } = await this.#decide({ key, decide, parts, caller, serviceId, hooked });
     if (decided.verdict.kind === "done already") {
-      return answer("exists already", bindingRecord(decided.resource, binding)?.binding ?? {});
+      const existing = bindingRecord(decided.resource, binding)?.binding ?? {};
+      return answer("exists already", bindingFor(caller.apiVersion, existing));
     }
     const outcome = await this.#await({
       verb: "bind",
@@ -282,7 +284,7 @@ export class Verbs {
     });
     if (outcome === undefined) return this.#accepted({ operation });
     const made = (await this.#created("bind", outcome, key, binding)) as unknown as BindingResult;
-    return answer("created", made.binding);
+    return answer("created", bindingFor(caller.apiVersion, made.binding));
   }
 
   async unbind({ caller, instance, binding, query }: VerbRequest): Promise<Answer> {
@@ -362,7 +364,7 @@ export class Verbs {
     const offering = this.#ports.catalog().services.get(data.serviceId)?.offering;
     if (offering?.bindings_retrievable === false)
       throw new BrokerError("not-found", "bindings of this service cannot be fetched");
-    return answer("fetched", { ...record.binding, parameters: record.parameters });
+    return answer("fetched", { ...bindingFor(caller.apiVersion, record.binding ?? {}), parameters: record.parameters });
   }
 
   async instanceLastOperation({ caller, instance, query }: VerbRequest): Promise<Answer> {

@@ -372,6 +372,30 @@ describe.each(wires)("%s: what a binding holds", (wire) => {
     expect(fetched.body.endpoints).toEqual(endpoints);
   });
 
+  test("BIND-22: platforms older than 2.15, whose clients fail on ports that are texts, are not told of endpoints", async () => {
+    const laboratory = lab();
+    laboratory.behave.bind = () => ({
+      credentials: { a: 1 },
+      endpoints: [{ host: "db.example", ports: ["5432"] }],
+      expiresAt: new Date(0),
+    });
+    const flow = await flowOn(wire, laboratory);
+    await ready(flow, "i1");
+    const tells = async (version: string) => {
+      const headers = { "x-broker-api-version": version };
+      const binding = `b-${version}`;
+      const bound = await flow.bind("i1", binding, { ...sync, headers });
+      const again = await flow.bind("i1", binding, { ...sync, headers });
+      const fetched = await flow.request("GET", bindingPath("i1", binding), { headers });
+      const answers = [bound, again, fetched];
+      expect(answers.map(({ status }) => status)).toEqual([201, 200, 200]);
+      for (const { body } of answers) expect(body).toMatchObject({ credentials: { a: 1 }, metadata: {} });
+      return answers.map(({ body }) => "endpoints" in body);
+    };
+    for (const version of ["2.13", "2.14"]) expect(await tells(version)).toEqual([false, false, false]);
+    for (const version of ["2.15", "2.17", "2.100"]) expect(await tells(version)).toEqual([true, true, true]);
+  });
+
   test("BIND-25, BIND-26, BIND-28: expiry and renewal are told in UTC with a fraction, and metadata holds nothing else", async () => {
     const expiresAt = new Date(Date.UTC(2031, 0, 31, 12));
     const renewBefore = new Date(Date.UTC(2031, 0, 30, 12, 0, 0, 5));

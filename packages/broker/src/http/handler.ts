@@ -1,4 +1,5 @@
 import {
+  type ApiVersion,
   BrokerError,
   headerNames,
   isSupported,
@@ -181,7 +182,7 @@ function respondTo(credential: string, wiring: Wiring, incoming: Incoming): Answ
   if (split === undefined || !isKnown(platforms, split.platform)) {
     throw new BrokerError("not-found", "there is nothing at this path");
   }
-  checkVersion(broker, request.header(wireNames.version));
+  const apiVersion = versionOf(broker, request.header(wireNames.version));
   const matched = matchRoute(request.method, split.rest);
   seen?.matched(matched);
   const own = options.handlers?.[matched.name];
@@ -192,6 +193,7 @@ function respondTo(credential: string, wiring: Wiring, incoming: Incoming): Answ
       credential,
       identity: identityOf(request),
       requestId,
+      apiVersion,
       trace: seen?.trace ?? null,
     },
     instance: matched.instance,
@@ -223,7 +225,7 @@ function catalog(broker: Broker, request: WireRequest): Answer {
   return unchanged ? answer("unchanged", "", { etag }) : answer("fetched", bytes, { etag });
 }
 
-function checkVersion({ minimumApiVersion }: Broker, header: string | undefined): void {
+function versionOf({ minimumApiVersion }: Broker, header: string | undefined): ApiVersion {
   if (header === undefined) {
     throw new BrokerError(
       "bad-request",
@@ -239,6 +241,7 @@ function checkVersion({ minimumApiVersion }: Broker, header: string | undefined)
       `this broker needs API version ${major}.${minor} or a later ${major}.x; the platform sent ${header.trim().slice(0, 20)}`,
     );
   }
+  return version;
 }
 
 function isKnown(platforms: ReadonlySet<string> | undefined, platform: string): boolean {
