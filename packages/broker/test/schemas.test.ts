@@ -108,6 +108,30 @@ describe.each(wires)("%s: schemas of parameters", (wire) => {
     expect((await flow.update("i1", { plan: "strict", parameters: { size: 1 } })).status).toBe(202);
   });
 
+  test("SCHEMA-07, PROV-18: a plan without a schema for updates is reached only with parameters that its own instances may have", async () => {
+    const size = { type: "object", properties: { size: { type: "integer", maximum: 10 } } };
+    const laboratory = lab({
+      plans: {
+        loose: { id: ids.large, description: "x" },
+        strict: { id: ids.small, description: "x", provision: { ...size, required: ["size"] } },
+      },
+    });
+    const flow = await flowOn(wire, laboratory);
+    const change = (parameters?: { readonly size: number | string }) =>
+      flow.update("i1", { plan: "strict", ...(parameters && { parameters }), acceptsIncomplete: false });
+    await ready(flow, "i1", { plan: "loose", parameters: { other: true } });
+    const missing = expectRefusal(await unchanged(flow, () => change()), 400);
+    expect(missing).toBe("after the change to plan strict, parameters must have required property 'size'");
+    expectRefusal(await unchanged(flow, () => change({ size: 11 })), 400);
+    expect((await flow.update("i1", { parameters: { size: 11 }, acceptsIncomplete: false })).status).toBe(200);
+    const kept = expectRefusal(await unchanged(flow, () => change()), 400);
+    expect(kept).toBe("after the change to plan strict, parameters.size must be <= 10");
+    expect((await change({ size: 3 })).status).toBe(200);
+    expect((await flow.fetch("i1")).body).toMatchObject({ plan_id: ids.small, parameters: { other: true, size: 3 } });
+    // What is not a change of plan goes on as before: the schema may have been made stricter since the instance was made.
+    expect((await flow.update("i1", { parameters: { size: 12 }, acceptsIncomplete: false })).status).toBe(200);
+  });
+
   test("a pattern that would block the process for seconds answers at once", async () => {
     const schema = { type: "object", properties: { name: { type: "string", pattern: "^(a+)+$" } } };
     const flow = await flowOn(wire, withSchemas({ provision: schema }));

@@ -1,5 +1,5 @@
 import type { Json, Resource } from "@osbert/journal";
-import { isPlanUpdateable, type OriginatingIdentity } from "@osbert/protocol";
+import { isPlanUpdateable, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
 import { accepted, refused, type Verdict } from "../answers/verdict.js";
 import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
 import type { UpdateAsk } from "../requests/asks.js";
@@ -45,7 +45,9 @@ export function decideUpdate(resource: Resource | undefined, matter: UpdateMatte
   if (someBindingOperation(resource) !== undefined)
     return refused("concurrency", "a binding of the instance is being changed; ask again when that is over");
   const record = resource === undefined ? undefined : instanceRecord(resource);
-  const problem = problemOf(data, ask, catalog) ?? (record === undefined ? null : sizeProblem(updatedBy(ask, record)));
+  const updated = record === undefined ? undefined : updatedBy(ask, record);
+  const problem =
+    problemOf(data, ask, catalog, updated?.parameters ?? {}) ?? (updated === undefined ? null : sizeProblem(updated));
   if (problem !== null) return problem;
   if (isEmpty(data, ask)) return { kind: "done already" };
   const input: UpdateInput = { ...ask, prepared, awaited, identity };
@@ -75,8 +77,8 @@ function isEmpty(data: InstanceData, ask: UpdateAsk): boolean {
   return samePlan && ask.parameters === null && ask.context === null && ask.maintenance === null;
 }
 
-/** Why this cannot be done, from the catalog's point of view. */
-function problemOf(data: InstanceData, ask: UpdateAsk, catalog: BrokerCatalog): Verdict | null {
+/** Why this cannot be done, from the catalog's point of view. `resulting`: the parameters that the instance would have. */
+function problemOf(data: InstanceData, ask: UpdateAsk, catalog: BrokerCatalog, resulting: JsonObject): Verdict | null {
   const service = catalog.services.get(data.serviceId);
   if (service === undefined)
     return refused("unprocessable", "the service of this instance is not offered any more; it can only be deleted");
@@ -97,7 +99,11 @@ function problemOf(data: InstanceData, ask: UpdateAsk, catalog: BrokerCatalog): 
     return refused("unprocessable", "instances of this service cannot be updated");
   }
   const invalid = ask.parameters === null ? null : (target?.validate.update(ask.parameters) ?? null);
-  return invalid === null ? null : refused("bad-request", invalid);
+  if (invalid !== null) return refused("bad-request", invalid);
+  // Where nothing says what an update may bring, an instance that comes from another plan is one that this plan could have made.
+  if (!changesPlan || target === undefined || target.definition.update !== undefined) return null;
+  const unfit = target.validate.provision(resulting);
+  return unfit === null ? null : refused("bad-request", `after the change to plan ${target.name}, ${unfit}`);
 }
 
 function mayChangePlan(current: OfferedPlan | undefined, serviceSays: boolean): boolean {
