@@ -49,6 +49,17 @@ describe.each(Object.values(drafts))("schemas of %s", ($schema) => {
     for (const text of ["no", `http://${"a:".repeat(many)} `]) expect(url({ url: text })).toContain("parameters.url");
   });
 
+  test("SCHEMA-07: every pattern is matched, not the first one of the process in the place of all", () => {
+    const validate = validateOf({
+      properties: { letters: { type: "string", pattern: "^[a-z]+$" }, digits: { type: "string", pattern: "^[0-9]+$" } },
+      patternProperties: { "^x-": { type: "string", pattern: "^x$" } },
+    });
+    expect(validate({ letters: "abc", digits: "123", "x-1": "x" })).toBeNull();
+    expect(validate({ letters: "123" })).toContain("parameters.letters");
+    expect(validate({ digits: "abc" })).toContain("parameters.digits");
+    expect(validate({ "x-1": "abc" })).toContain("parameters.x-1");
+  });
+
   test("SCHEMA-07: schemas may have an $id, the same one in several plans and after a reload", () => {
     const id = $schema.includes("draft-04") ? "id" : "$id";
     const part = { [id]: "https://example.org/part", type: "string" };

@@ -117,9 +117,13 @@ interface LinearPattern {
 }
 
 /** Matches in linear time. What RE2 does not know (look-around, back references) is refused when the schema is compiled. */
-function linearPattern(pattern: string, _flags: string): LinearPattern & RegExp {
+function linearPattern(pattern: string, flags: string): LinearPattern & RegExp {
   const compiled = RE2JS.compile(pattern);
-  return { test: (text: string) => compiled.matcher(text).find() } as LinearPattern & RegExp;
+  return {
+    test: (text: string) => compiled.matcher(text).find(),
+    // Ajv takes patterns with the same text for the same: without it, the first one would be matched in the place of all others.
+    toString: () => `/${pattern}/${flags}`,
+  } as LinearPattern & RegExp;
 }
 
 function sentence(error: ErrorObject | undefined, what: string): string {
