@@ -11,7 +11,7 @@ import { KeyRotation } from "./admin/key-rotation.js";
 import { Operator } from "./admin/operator.js";
 import { Pauses } from "./admin/pauses.js";
 import { bindingPrefix } from "./bindings/binding-record.js";
-import { type BrokerCatalog, buildCatalog, retiring } from "./catalog/catalog.js";
+import { type BrokerCatalog, buildCatalog, type CatalogOptions, retiring } from "./catalog/catalog.js";
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
@@ -27,7 +27,7 @@ import type { AsyncRules } from "./service/verbs.js";
 import { Verbs } from "./verbs.js";
 
 /** What a broker is made of: services and a store; everything else has a default. */
-export interface BrokerOptions {
+export interface BrokerOptions extends CatalogOptions {
   /** What is offered. `broker.offer` exchanges it while the broker runs. */
   readonly services: readonly Service[];
   /** Where all of it is kept: `sqliteStore`, `postgresStore` and others of `@osbert/journal`. */
@@ -67,7 +67,7 @@ export interface Broker {
   stop(options?: { readonly drainMs?: number }): Promise<void>;
   /** What is offered now, checked and compiled. */
   readonly catalog: BrokerCatalog;
-  /** What the specification advises against, but allows. */
+  /** What the specification advises against, but allows; and where the catalog says less than the services. Watchers are told at start. */
   readonly warnings: readonly Finding[];
   /** The oldest version of the API that is answered. */
   readonly minimumApiVersion: { readonly major: number; readonly minor: number };
@@ -76,7 +76,10 @@ export interface Broker {
    * lack a plan that has instances; then all stays as it was. Confirmed, such a plan is retired: its instances stay operable. Those of
    * a service that is dropped as a whole can only be deleted, and after a restart not even that: its functions are not known then.
    */
-  offer(services: readonly Service[], options?: { readonly retirePlansInUse?: boolean }): Promise<void>;
+  offer(
+    services: readonly Service[],
+    options?: CatalogOptions & { readonly retirePlansInUse?: boolean },
+  ): Promise<void>;
   /** Whether requests should be sent to this process: it has started, its store answers, it is not about to stop. Takes two seconds at most. */
   readiness(): Promise<Readiness>;
   /** Says in `readiness` that the broker is about to stop, and changes nothing else: for load balancers that need a moment. */
@@ -107,7 +110,7 @@ const bindingPage = 500;
 
 /** Makes a broker of services. Throws a CatalogError, with every fault and its place, if what they offer breaks the specification. */
 export function createBroker(options: BrokerOptions): Broker {
-  let catalog = buildCatalog(options.services);
+  let catalog = buildCatalog(options.services, options);
   let running:
     | {
         readonly journal: Journal;
@@ -134,6 +137,9 @@ export function createBroker(options: BrokerOptions): Broker {
     if (running === undefined) throw new BrokerError("unavailable", "the broker is starting", { retryAfterSeconds: 1 });
     return running;
   };
+  const warn = (warnings: readonly Finding[]) => {
+    for (const { path, message } of warnings) watch?.tell({ kind: "catalog warning", path, message });
+  };
   const bindingsOf = async (key: string) =>
     (await started().journal.parts(key, bindingPrefix, { limit: bindingPage })).items;
   const open = async () => {
@@ -158,6 +164,7 @@ export function createBroker(options: BrokerOptions): Broker {
       // Before the first operation can begin.
       await pauses.begin();
       running = { journal, verbs, operator, pauses, rotation };
+      warn(catalog.warnings);
       await journal.start();
     } catch (error) {
       // Nobody stops what did not start: the store is left to whoever tries next.
@@ -199,15 +206,17 @@ export function createBroker(options: BrokerOptions): Broker {
       return running?.journal.running ?? 0;
     },
     watch,
-    async offer(services, { retirePlansInUse = false } = {}) {
-      const next = buildCatalog(services);
+    async offer(services, { retirePlansInUse = false, ...said } = {}) {
+      const next = buildCatalog(services, { ...options, ...said });
       const dropped = droppedPlans(catalog, next);
       if (running !== undefined && !retirePlansInUse && dropped.length > 0) {
         // An instance that is made in the moment between this look and the change has a retired plan, and stays operable.
         const used = await inUse(running.journal, dropped);
         if (used.length > 0) throw new PlansInUseError(used);
       }
+      const known = new Set(catalog.warnings.map(warningText));
       catalog = retiring(catalog, next);
+      warn(next.warnings.filter((warning) => !known.has(warningText(warning))));
     },
     get catalog() {
       return catalog;
@@ -226,6 +235,10 @@ export function createBroker(options: BrokerOptions): Broker {
       return started().operator;
     },
   };
+}
+
+function warningText({ path, message }: Finding): string {
+  return `${path} ${message}`;
 }
 
 /** What the journal is given so that it can be watched; nothing of it if nobody watches. An observer of the journal alone is told, too. */

@@ -173,7 +173,7 @@ describe("schemas in the catalog", () => {
       update: { type: "object" },
       bind: { type: "object" },
     });
-    const parameters = { $schema: "http://json-schema.org/draft-07/schema#", type: "object" };
+    const parameters = { $schema: "http://json-schema.org/draft-04/schema#", type: "object" };
     expect(JSON.parse(buildCatalog([service]).body).services[0].plans[0].schemas).toEqual({
       service_instance: { create: { parameters }, update: { parameters } },
       service_binding: { create: { parameters } },

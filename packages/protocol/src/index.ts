@@ -55,3 +55,4 @@ export {
   type UpdateResponse,
   type VolumeMount,
 } from "./messages.js";
+export { type Draft04Schema, draft04, type Loss, toDraft04 } from "./schemas/to-draft-04.js";

@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { checkCatalog, type Finding, type ServiceOffering, type ServicePlan } from "@osbert/protocol";
 import type { Schema } from "../service/schema.js";
 import type { PlanDefinition, Service } from "../service/service.js";
-import { toOffering } from "./offering.js";
+import { schemaPlace, toOffering } from "./offering.js";
+import { publishedSchema, type SchemaDraft } from "./published-schema.js";
 import { compileSchema, type Validate } from "./validation.js";
 
 /** A plan with everything that deciding about it takes. */
@@ -55,15 +56,22 @@ export class CatalogError extends Error {
   }
 }
 
-/** Checks the services against every rule of the specification; throws a CatalogError with all faults and their paths. */
-export function buildCatalog(services: readonly Service[]): BrokerCatalog {
-  const offerings = services.map(toOffering);
+export interface CatalogOptions {
+  /** The draft of JSON Schema in which the schemas of parameters are published. Default: `draft-04`. */
+  readonly schemaDraft?: SchemaDraft;
+}
+
+/**
+ * Checks the services against every rule of the specification; throws a CatalogError with all faults and their paths. What cannot be said
+ * in the draft that the catalog speaks is a warning.
+ */
+export function buildCatalog(services: readonly Service[], options: CatalogOptions = {}): BrokerCatalog {
+  const findings: Finding[] = [];
+  const offerings = services.map((service, index) =>
+    toOffering(service, (schema, place) => publish(schema, `services[${index}].${place}`, options, findings)),
+  );
   const body = JSON.stringify({ services: offerings });
-  const findings: Finding[] = [
-    ...checkCatalog(JSON.parse(body)),
-    ...offerings.flatMap(checkIds),
-    ...services.flatMap(checkFunctions),
-  ];
+  findings.push(...checkCatalog(JSON.parse(body)), ...offerings.flatMap(checkIds), ...services.flatMap(checkFunctions));
   const offered = services.map((service, index) => {
     const compile: Compile = (schema, what, place) => {
       if (schema === undefined) return anything;
@@ -87,6 +95,17 @@ export function buildCatalog(services: readonly Service[]): BrokerCatalog {
     etag: `"${createHash("sha256").update(body).digest("base64url").slice(0, 27)}"`,
     warnings: findings.filter(({ level }) => level === "warning"),
   };
+}
+
+function publish(schema: Schema, path: string, { schemaDraft = "draft-04" }: CatalogOptions, findings: Finding[]) {
+  try {
+    const { schema: published, losses } = publishedSchema(schema, schemaDraft);
+    for (const { pointer, message } of losses) findings.push({ level: "warning", path: `${path}#${pointer}`, message });
+    return published;
+  } catch (error) {
+    findings.push({ level: "error", path, message: error instanceof Error ? error.message : String(error) });
+    return {};
+  }
 }
 
 /** The next catalog, which knows the services that only the present one has. Pure. */
@@ -136,12 +155,9 @@ function offer(service: Service, offering: ServiceOffering, compile: Compile): O
   const plans = new Map<string, OfferedPlan>();
   for (const [index, plan] of offering.plans.entries()) {
     const definition = (service.plans as Record<string, PlanDefinition>)[plan.name] as PlanDefinition;
-    const at = `plans[${index}].schemas`;
-    const validate = {
-      provision: compile(definition.provision, "parameters", `${at}.service_instance.create.parameters`),
-      update: compile(definition.update, "parameters", `${at}.service_instance.update.parameters`),
-      bind: compile(definition.bind, "parameters", `${at}.service_binding.create.parameters`),
-    };
+    const compiled = (verb: "provision" | "update" | "bind") =>
+      compile(definition[verb], "parameters", schemaPlace(index, verb));
+    const validate = { provision: compiled("provision"), update: compiled("update"), bind: compiled("bind") };
     plans.set(plan.id, { service, offering, name: plan.name, definition, plan, validate });
   }
   return {

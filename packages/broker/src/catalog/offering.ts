@@ -1,10 +1,23 @@
-import type { JsonObject, ServiceOffering, ServicePlan } from "@osbert/protocol";
+import type { InputSchema, JsonObject, PlanSchemas, ServiceOffering, ServicePlan } from "@osbert/protocol";
 import type { Schema } from "../service/schema.js";
 import type { PlanDefinition, Service } from "../service/service.js";
-import { published } from "./validation.js";
+
+/** Turns a schema into what platforms see of it; `place` is where, in the service. */
+export type Publish = (schema: Schema, place: string) => JsonObject;
+
+/** Where the schemas of a plan stand in the catalog. */
+const schemaPlaces = {
+  provision: "service_instance.create",
+  update: "service_instance.update",
+  bind: "service_binding.create",
+} as const;
+
+export function schemaPlace(plan: number, verb: keyof typeof schemaPlaces): string {
+  return `plans[${plan}].schemas.${schemaPlaces[verb]}.parameters`;
+}
 
 /** A service as the catalog shows it. */
-export function toOffering(service: Service): ServiceOffering {
+export function toOffering(service: Service, publish: Publish): ServiceOffering {
   const bindable = service.bindable ?? service.bind !== undefined;
   const planUpdateable = service.planUpdateable ?? false;
   return {
@@ -20,8 +33,8 @@ export function toOffering(service: Service): ServiceOffering {
     ...(service.metadata && { metadata: service.metadata }),
     ...(service.dashboardClient && { dashboard_client: service.dashboardClient }),
     plan_updateable: planUpdateable,
-    plans: Object.entries((service.plans ?? {}) as Record<string, PlanDefinition>).map(([name, plan]) =>
-      toPlan(name, plan, { bindable, planUpdateable }),
+    plans: Object.entries((service.plans ?? {}) as Record<string, PlanDefinition>).map(([name, plan], index) =>
+      toPlan(name, plan, { bindable, planUpdateable }, schemasOf(plan, index, publish)),
     ),
   };
 }
@@ -31,13 +44,8 @@ function toPlan(
   name: string,
   plan: PlanDefinition,
   service: { readonly bindable: boolean; readonly planUpdateable: boolean },
+  schemas: PlanSchemas,
 ): ServicePlan {
-  const instance = { ...schemaOf("create", plan.provision), ...schemaOf("update", plan.update) };
-  const binding = schemaOf("create", plan.bind);
-  const schemas = {
-    ...(Object.keys(instance).length > 0 && { service_instance: instance }),
-    ...(Object.keys(binding).length > 0 && { service_binding: binding }),
-  };
   return {
     id: plan.id,
     name,
@@ -53,6 +61,13 @@ function toPlan(
   };
 }
 
-function schemaOf(verb: "create" | "update", schema: Schema | undefined): Record<string, { parameters: JsonObject }> {
-  return schema === undefined ? {} : { [verb]: { parameters: published(schema) } };
+function schemasOf(plan: PlanDefinition, index: number, publish: Publish): PlanSchemas {
+  const schemas: Record<string, Record<string, InputSchema>> = {};
+  for (const verb of ["provision", "update", "bind"] as const) {
+    const schema = plan[verb];
+    if (schema === undefined) continue;
+    const [owner = "", action = ""] = schemaPlaces[verb].split(".");
+    schemas[owner] = { ...schemas[owner], [action]: { parameters: publish(schema, schemaPlace(index, verb)) } };
+  }
+  return schemas;
 }

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "@osbert/protocol";
+import type { Json } from "@osbert/protocol";
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -36,11 +36,6 @@ export function compileSchema(schema: Schema, what: string): Validate {
     ajv.removeSchema(schema);
   }
   return (value) => (validate(value) ? null : sentence(validate.errors?.[0], what));
-}
-
-/** A schema as the catalog shows it: with its draft. */
-export function published(schema: Schema): JsonObject {
-  return { $schema: defaultDraft, ...schema } as unknown as JsonObject;
 }
 
 const options: Options = {

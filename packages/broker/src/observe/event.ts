@@ -7,6 +7,7 @@ import type { BrokerErrorCode } from "@osbert/protocol";
  */
 export type BrokerEvent =
   | RequestAnswered
+  | CatalogWarning
   | StoreAnswered
   | (OperationEvent & OperationPlace)
   | (ResourceEvent & InstancePlace)
@@ -33,6 +34,14 @@ export interface OperationPlace extends InstancePlace {
   /** The service's name; `null` if the catalog has it no more. */
   readonly service: string | null;
   readonly plan: string | null;
+}
+
+/** Of a catalog that is offered from now on: what is allowed, but advised against, or says less than the service's own schema. */
+export interface CatalogWarning {
+  readonly kind: "catalog warning";
+  /** `services[0].plans[2].id`. */
+  readonly path: string;
+  readonly message: string;
 }
 
 export interface RequestAnswered {

@@ -1,6 +1,7 @@
 export type { BrokerBacklog, ServiceBacklog } from "./backlog.js";
 export type {
   BrokerEvent,
+  CatalogWarning,
   InstancePlace,
   NamedInRequest,
   Observer,

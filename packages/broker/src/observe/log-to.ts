@@ -40,6 +40,8 @@ export function lineOf(event: BrokerEvent): Line | undefined {
   switch (event.kind) {
     case "request answered":
       return requestLine(event);
+    case "catalog warning":
+      return { level: "warn", message: `catalog: ${event.path} ${event.message}`, fields: {} };
     case "accepted":
       return { level: "info", message: `${event.operationKind} accepted`, fields: idsOf(event) };
     case "attempt started": {

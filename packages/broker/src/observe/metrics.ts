@@ -112,6 +112,7 @@ export function metrics(options: MetricsOptions = {}): Metrics {
       case "store failed":
       case "store answered again":
       case "presence lost":
+      case "catalog warning":
         return;
     }
   };

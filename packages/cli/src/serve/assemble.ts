@@ -82,7 +82,10 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
       }
       const secure = secureContextOf(next.settings, served);
       await offering(next, services, (offered) =>
-        broker.offer(offered, { retirePlansInUse: next.settings.catalog.retirePlansInUse }),
+        broker.offer(offered, {
+          retirePlansInUse: next.settings.catalog.retirePlansInUse,
+          schemaDraft: next.settings.catalog.schemaDraft,
+        }),
       );
       secure();
       who.exchange(others.length === 0 && made !== null ? [made.credential] : others);
@@ -97,6 +100,7 @@ function brokerOptions({
   limits,
   retention,
   cleanup,
+  catalog,
 }: Settings): Omit<BrokerOptions, "services" | "store"> {
   const rule = (mode: typeof async.provision) => ({ mode, answerWithinMs: async.answerWithin });
   return {
@@ -107,6 +111,7 @@ function brokerOptions({
       bind: rule(async.bind),
       unbind: rule(async.unbind),
     },
+    schemaDraft: catalog.schemaDraft,
     minimumApiVersion: api.minimumVersion,
     syncTimeoutMs: api.syncTimeout,
     cascade: api.cascade,

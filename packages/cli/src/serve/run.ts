@@ -37,7 +37,6 @@ export async function run(file: string | undefined): Promise<void> {
     if (place !== undefined && place.kind !== "file" && place.kind !== "default")
       log.warn(`${key} are those of ${placeName(place)}, and not those of the settings`);
   }
-  for (const { path, message } of broker.warnings) log.warn(`catalog: ${path} ${message}`);
 
   const reloading = reloader({
     started,

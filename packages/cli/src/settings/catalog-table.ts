@@ -150,6 +150,13 @@ const serviceFields = {
 
 /** What an operator may say of services and plans, over what their code says. */
 export const catalogFields = {
+  schemaDraft: {
+    shape: { kind: "choice", of: ["draft-04", "as-written"] },
+    meaning:
+      "The draft of JSON Schema in which the schemas of parameters are published. Every platform understands `draft-04`, and Cloud Foundry refuses all others; what cannot be said in it is told in the log at start. `as-written` publishes the draft that the author wrote. Parameters are checked with what the author wrote in any case.",
+    default: "draft-04",
+    reloads: true,
+  },
   retirePlansInUse: {
     shape: { kind: "flag" },
     meaning:

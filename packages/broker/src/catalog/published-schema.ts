@@ -1,0 +1,16 @@
+import { type Draft04Schema, type JsonObject, toDraft04 } from "@osbert/protocol";
+import type { Schema } from "../service/schema.js";
+import { defaultDraft } from "./validation.js";
+
+/**
+ * The draft of JSON Schema that the catalog speaks. `draft-04` is the only one that every platform has to understand, and Cloud Foundry
+ * refuses all others; `as-written` is the author's own, for platforms that are known to understand it.
+ */
+export type SchemaDraft = "draft-04" | "as-written";
+
+/** A schema as platforms see it. Requests are checked with what the author wrote, whatever becomes of it here. */
+export function publishedSchema(schema: Schema, draft: SchemaDraft): Draft04Schema {
+  // Once to JSON and back: what an author wrote in code may hold an `undefined`.
+  const written = JSON.parse(JSON.stringify({ $schema: defaultDraft, ...schema })) as JsonObject;
+  return draft === "as-written" ? { schema: written, losses: [] } : toDraft04(written);
+}
