@@ -39,9 +39,10 @@ function typeOf(facts: JsonObject): string {
   if (facts.const !== undefined) return short(facts.const);
   if (Array.isArray(facts.type)) return facts.type.filter((type) => typeof type === "string").join(" | ");
   const type = typeof facts.type === "string" ? facts.type : "any";
-  const { minimum, maximum } = facts;
-  const from = typeof minimum === "number" ? ` from ${minimum}` : "";
-  const to = typeof maximum === "number" ? ` to ${maximum}` : "";
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = facts;
+  // Of draft-04, the flags say that the bound itself is excluded.
+  const from = typeof minimum === "number" ? ` ${exclusiveMinimum === true ? "above" : "from"} ${minimum}` : "";
+  const to = typeof maximum === "number" ? ` ${exclusiveMaximum === true ? "below" : "to"} ${maximum}` : "";
   return `${type}${from}${to}`;
 }
 

@@ -140,6 +140,7 @@ test("a schema's parameters are listed with type, need and meaning", () => {
         required: ["hour"],
         properties: { hour: { type: "integer", minimum: 0, maximum: 23 } },
       },
+      share: { type: "number", minimum: 0, exclusiveMinimum: true, maximum: 1, exclusiveMaximum: true },
       "dotted.name": true,
     },
   };
@@ -147,6 +148,7 @@ test("a schema's parameters are listed with type, need and meaning", () => {
     { name: "region", type: '"eu" | "us"', required: true, description: "where" },
     { name: "size", type: "integer | null", required: false, description: "(default 3)" },
     { name: "backup.hour", type: "integer from 0 to 23", required: true, description: "" },
+    { name: "share", type: "number above 0 below 1", required: false, description: "" },
     { name: "dotted\\.name", type: "any", required: false, description: "" },
   ]);
   for (const none of [undefined, null, true, [], { properties: [] }, { properties: null }])
