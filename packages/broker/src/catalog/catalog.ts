@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { checkCatalog, type Finding, type ServiceOffering, type ServicePlan } from "@osbert/protocol";
+import { checkCatalog, draft04, type Finding, type ServiceOffering, type ServicePlan } from "@osbert/protocol";
 import type { Schema } from "../service/schema.js";
 import type { PlanDefinition, Service } from "../service/service.js";
 import { schemaPlace, toOffering } from "./offering.js";
@@ -104,7 +104,7 @@ function publish(schema: Schema, path: string, { schemaDraft = "draft-04" }: Cat
     return published;
   } catch (error) {
     findings.push({ level: "error", path, message: error instanceof Error ? error.message : String(error) });
-    return {};
+    return { $schema: draft04 };
   }
 }
 
