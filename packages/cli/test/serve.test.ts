@@ -2,6 +2,7 @@ import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import type { Catalog } from "@osbert/protocol";
 import { describe, expect, test, vi } from "vitest";
 import { loadModule } from "../src/serve/load-module.js";
 import { answersAt, ask, descriptions, folderWith, run, servicesModule, start } from "./program.js";
@@ -193,6 +194,29 @@ describe("reloading", () => {
     expect(await plans()).toEqual(["large-id"]);
     const gone = await ask(url, "DELETE", "/v2/service_instances/one?service_id=database-id&plan_id=small-id");
     expect(gone.status).toBe(200);
+    broker.signal("SIGTERM");
+    expect(await broker.ended).toBe(0);
+  });
+
+  test("schemas are published in draft-04 with a warning of what that leaves out, or as written; a reload changes it", async () => {
+    const schema = "{ type: object, properties: { tags: { propertyNames: { maxLength: 3 } } } }";
+    const plan = `services: { database: { plans: { small: { schemas: { provision: ${schema} } } } } }`;
+    const yaml = (more: string) => settings(`reload: { watch: false }\ncatalog: { ${more} ${plan} }\n`);
+    const cwd = folderWith({ "osbert.yaml": yaml("") });
+    const broker = start(["serve"], { cwd });
+    const url = await answersAt(broker);
+    await broker.says(
+      /warn {2}catalog: services\[0\]\.plans\[0\]\.schemas\.service_instance\.create\.parameters#\/properties\/tags\/propertyNames\/maxLength is left out in draft-04/,
+    );
+    const draft = async () => {
+      const { body } = await ask(url, "GET", "/v2/catalog");
+      return (body as unknown as Catalog).services[0]?.plans[0]?.schemas?.service_instance?.create?.parameters?.$schema;
+    };
+    expect(await draft()).toBe("http://json-schema.org/draft-04/schema#");
+    writeFileSync(join(cwd, "osbert.yaml"), yaml("schemaDraft: as-written,"));
+    broker.signal("SIGHUP");
+    await broker.says(/info {2}reloaded \(SIGHUP\): changed catalog\.schemaDraft/);
+    expect(await draft()).toBe("http://json-schema.org/draft-07/schema#");
     broker.signal("SIGTERM");
     expect(await broker.ended).toBe(0);
   });
