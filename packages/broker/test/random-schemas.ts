@@ -95,6 +95,7 @@ function keywords(
   const nameList = fc.uniqueArray(names, { minLength: isOld ? 1 : 0, maxLength: 2 });
   const one = (keyword: string, value: fc.Arbitrary<unknown>) =>
     value.map((said): JsonObject => ({ [keyword]: said as Json }));
+  const branch = fc.record({ properties: objectOf(inner, 1) });
   const flagOrSchema = fc.oneof(fc.boolean(), inner);
   const propertyNames = fc.oneof(
     fc.boolean(),
@@ -104,6 +105,32 @@ function keywords(
     small.map((maxLength) => ({ maxLength })),
     schema,
   );
+  const changed = [
+    ...(isOld
+      ? [
+          fc.record({ minimum: numbers, exclusiveMinimum: fc.boolean() }),
+          fc.record({ maximum: numbers, exclusiveMaximum: fc.boolean() }),
+        ]
+      : [
+          one("const", values),
+          fc.record({ minimum: numbers, exclusiveMinimum: numbers }, { requiredKeys: [] }),
+          fc.record({ maximum: numbers, exclusiveMaximum: numbers }, { requiredKeys: [] }),
+        ]),
+    ...(isNew
+      ? [
+          one("dependentRequired", objectOf(nameList)),
+          one("dependentSchemas", objectOf(schema)),
+          fc.record({ contains: inner, minContains: small, maxContains: small }, { requiredKeys: ["contains"] }),
+          fc.record({ unevaluatedProperties: inner, allOf: list, properties: objectOf(inner) }),
+          fc.record({
+            unevaluatedProperties: fc.constant(false),
+            anyOf: fc.array(branch, { minLength: 1, maxLength: 2 }),
+          }),
+          one("unevaluatedProperties", inner),
+          one("unevaluatedItems", inner),
+        ]
+      : []),
+  ];
   return [
     fc.record({ type: types, nullable: fc.boolean() }, { requiredKeys: ["type"] }).map(withoutContradiction),
     one("type", fc.uniqueArray(types, { minLength: 1, maxLength: 3 })),
@@ -146,26 +173,8 @@ function keywords(
       ? fc.record({ prefixItems: innerList, items: inner }, { requiredKeys: ["prefixItems"] })
       : fc.record({ items: innerList, additionalItems: flagOrSchema }, { requiredKeys: ["items"] }),
     one("items", inner),
-    ...(isOld
-      ? [
-          fc.record({ minimum: numbers, exclusiveMinimum: fc.boolean() }),
-          fc.record({ maximum: numbers, exclusiveMaximum: fc.boolean() }),
-        ]
-      : [
-          one("const", values),
-          fc.record({ minimum: numbers, exclusiveMinimum: numbers }, { requiredKeys: [] }),
-          fc.record({ maximum: numbers, exclusiveMaximum: numbers }, { requiredKeys: [] }),
-        ]),
-    ...(isNew
-      ? [
-          one("dependentRequired", objectOf(nameList)),
-          one("dependentSchemas", objectOf(schema)),
-          fc.record({ contains: inner, minContains: small, maxContains: small }, { requiredKeys: ["contains"] }),
-          fc.record({ unevaluatedProperties: inner, allOf: list, properties: objectOf(inner) }),
-          one("unevaluatedProperties", inner),
-          one("unevaluatedItems", inner),
-        ]
-      : []),
+    // Three times as often: they are what is translated.
+    ...[changed, changed, changed].flat(),
   ] as unknown as readonly fc.Arbitrary<JsonObject>[];
 }
 

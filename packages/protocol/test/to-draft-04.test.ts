@@ -43,6 +43,12 @@ describe("what means the same in draft-04", () => {
       { minimum: 0, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: true },
     ],
     [
+      "two bounds that are the same",
+      draft07,
+      { minimum: 1, exclusiveMinimum: 1, maximum: 5, exclusiveMaximum: 5 },
+      { minimum: 1, exclusiveMinimum: true, maximum: 5, exclusiveMaximum: true },
+    ],
+    [
       "two bounds, of which the narrower counts",
       draft07,
       { minimum: 1, exclusiveMinimum: 0, maximum: 5, exclusiveMaximum: 5 },
