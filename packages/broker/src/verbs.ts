@@ -156,7 +156,7 @@ export class Verbs {
     const outcome = await this.#await({ verb: "provision", key, operation, began, rule, acceptsIncomplete, caller });
     if (outcome === undefined) return this.#accepted({ ...known, operation });
     const { dashboardUrl, metadata } = (await this.#created("provision", outcome, key)) as unknown as InstanceResult;
-    return answer("created", { ...known, ...instanceBody(dashboardUrl, metadata) });
+    return answer(madeBy(began), { ...known, ...instanceBody(dashboardUrl, metadata) });
   }
 
   async update({ caller, instance, query, body }: VerbRequest): Promise<Answer> {
@@ -284,7 +284,7 @@ export class Verbs {
     });
     if (outcome === undefined) return this.#accepted({ operation });
     const made = (await this.#created("bind", outcome, key, binding)) as unknown as BindingResult;
-    return answer("created", bindingFor(caller.apiVersion, made.binding));
+    return answer(madeBy(began), bindingFor(caller.apiVersion, made.binding));
   }
 
   async unbind({ caller, instance, binding, query }: VerbRequest): Promise<Answer> {
@@ -596,6 +596,11 @@ function begins({ kind }: Verdict): boolean {
 /** Whether the platform may be answered before the end. */
 function isAsync({ mode }: AsyncRule, acceptsIncomplete: boolean): boolean {
   return acceptsIncomplete && mode !== "never";
+}
+
+/** Of identical requests at once, one has made it; to the others, which waited for the same operation, it was there. */
+function madeBy(began: boolean): "created" | "exists already" {
+  return began ? "created" : "exists already";
 }
 
 /** The instance as functions and hooks see it. */

@@ -46,7 +46,7 @@ describe.each(wires)("%s: maintenance info", (wire) => {
   test("MAINT-10: what is no maintenance info is a 400 that names it", async () => {
     const flow = await flowOn(wire, lab());
     await ready(flow, "i1");
-    for (const wrong of ["1.2.3", 1, [], true, {}, { version: "" }, { version: 1 }, { version: null }]) {
+    for (const wrong of ["1.2.3", 1, [], true, { version: 1 }, { version: [] }]) {
       const ask = { with: { maintenance_info: wrong as never } };
       expect(expectRefusal(await unchanged(flow, () => flow.provision("i2", ask)), 400)).toContain("maintenance_info");
       expect(expectRefusal(await unchanged(flow, () => flow.update("i1", ask)), 400)).toContain("maintenance_info");

@@ -88,7 +88,7 @@ describe.each(wires)("%s: rotation of bindings", (wire) => {
       const answer = await unchanged(flow, () => rotate(flow, "b9", predecessor));
       expect(expectRefusal(answer, 400)).toContain("predecessor_binding_id");
     }
-    for (const wrong of ["", 1, []]) {
+    for (const wrong of [1, []]) {
       expect(expectRefusal(await rotate(flow, "b9", wrong as never), 400)).toContain("predecessor_binding_id");
     }
   });

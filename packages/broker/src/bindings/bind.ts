@@ -29,19 +29,18 @@ export function decideBind(resource: Resource | undefined, matter: BindMatter, n
   if (running !== undefined || data.phase !== "ready") {
     return refused("concurrency", `the instance ${doing(running?.kind ?? "")}; ask again when that is over`);
   }
-  if (ask.serviceId !== null && ask.serviceId !== data.serviceId) {
-    return refused("bad-request", "service_id is not the service of this instance");
-  }
-  if (ask.planId !== null && ask.planId !== data.planId) {
-    return refused("bad-request", "plan_id is not the plan of this instance");
-  }
   const predecessor = ask.predecessor === null ? undefined : bindingRecord(resource, ask.predecessor);
   const existing = bindingRecord(resource, binding);
   const asked = bindFingerprint(ask);
-  if (existing !== undefined && existing.phase !== "failed") return repeat(existing, asked, resource, binding);
-  if (existing !== undefined && existing.created !== asked) {
-    return refused("conflict", "a binding with this id failed with other attributes; delete it first");
+  const otherIds = idsProblem(ask, data);
+  if (existing !== undefined && existing.phase !== "failed") {
+    // The request that made it may come again after the instance has got another plan.
+    const isRepeat = otherIds === null || idsProblem(ask, { ...data, planId: existing.planId }) === null;
+    return repeat(existing, existing.created === asked && isRepeat, resource, binding);
   }
+  if (existing !== undefined && (existing.created !== asked || otherIds !== null))
+    return refused("conflict", `a binding with this id failed with other attributes (${attributes}); delete it first`);
+  if (otherIds !== null) return refused("bad-request", otherIds);
   // One that was told to stop may still be at work; its end would be taken for that of the new attempt.
   if (isBusy(resource, bindingPart(binding)))
     return refused("concurrency", "the binding is being changed; ask again soon");
@@ -81,10 +80,19 @@ export function bindFingerprint({ appGuid, bindResource, parameters, predecessor
   return fingerprint({ g: appGuid, r: stable, a: parameters, b: predecessor });
 }
 
-function repeat(existing: BindingRecord, asked: string, resource: Resource, binding: string): Verdict {
+const attributes = "service_id, plan_id, parameters, application or bind_resource";
+
+/** Why these are not the ids of the instance. What a rotation does not say is the predecessor's. */
+function idsProblem(ask: BindAsk, instance: { readonly serviceId: string; readonly planId: string }): string | null {
+  if (ask.serviceId !== null && ask.serviceId !== instance.serviceId)
+    return "service_id is not the service of this instance";
+  return ask.planId !== null && ask.planId !== instance.planId ? "plan_id is not the plan of this instance" : null;
+}
+
+function repeat(existing: BindingRecord, isSame: boolean, resource: Resource, binding: string): Verdict {
   if (existing.phase === "deleting")
     return refused("concurrency", "the binding is being deleted; ask again when it is gone");
-  if (existing.created !== asked) return refused("conflict", "a binding with this id exists with other attributes");
+  if (!isSame) return refused("conflict", `a binding with this id exists with other attributes (${attributes})`);
   if (existing.phase === "ready") return { kind: "done already" };
   const operation = bindingOperation(resource, bindingPart(binding));
   return operation === undefined

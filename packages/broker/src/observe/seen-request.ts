@@ -36,8 +36,9 @@ export class SeenRequest {
   /** Ids of service and plan stand in the body or in the query, as the endpoint has it. */
   asked(body: Readonly<Record<string, unknown>>, query: Readonly<Record<string, unknown>>): void {
     const previous = body.previous_values as { readonly plan_id?: unknown } | null | undefined;
-    this.#serviceId = body.service_id ?? query.service_id;
-    this.#planId = body.plan_id ?? query.plan_id ?? previous?.plan_id;
+    // An empty one counts as left out, as it does to the endpoints.
+    this.#serviceId = body.service_id || query.service_id || undefined;
+    this.#planId = body.plan_id || query.plan_id || previous?.plan_id || undefined;
   }
 
   answered(status: number, body: unknown): void {

@@ -1,5 +1,5 @@
 import { BrokerError, type Context, type JsonObject, type MaintenanceInfo } from "@osbert/protocol";
-import { optionalMaintenanceInfo, optionalObject, optionalText, requiredText } from "./fields.js";
+import { optionalMaintenanceInfo, optionalObject, optionalText, requiredText, withoutEmpties } from "./fields.js";
 import { checkId } from "./ids.js";
 
 /** What a platform asks, read from the wire and checked for its shape. Whether it can be done is decided elsewhere. */
@@ -66,8 +66,7 @@ export function readBind(body: JsonObject): BindAsk {
   // It is looked for in the store, as the ids of the path are.
   if (predecessor !== null) checkId(predecessor, "predecessor_binding_id");
   const read = predecessor === null ? requiredText : optionalText;
-  const bindResource = optionalObject(body, "bind_resource") ?? {};
-  for (const field of ["app_guid", "route", "space_guid", "credential_client_id"]) optionalText(bindResource, field);
+  const bindResource = withoutEmpties(optionalObject(body, "bind_resource") ?? {}, bindResourceTexts);
   return {
     serviceId: read(body, "service_id"),
     planId: read(body, "plan_id"),
@@ -78,6 +77,8 @@ export function readBind(body: JsonObject): BindAsk {
     predecessor,
   };
 }
+
+const bindResourceTexts = ["app_guid", "route", "space_guid", "credential_client_id"];
 
 export function readDelete(query: JsonObject): DeleteAsk {
   return { serviceId: requiredText(query, "service_id"), planId: requiredText(query, "plan_id") };
