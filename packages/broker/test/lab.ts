@@ -129,7 +129,7 @@ export const adapters: Readonly<Record<string, (broker: Broker, options: Handler
         method: method as "GET",
         url,
         headers: given(header),
-        payload: Buffer.from(body),
+        payload: Buffer.from(body as Uint8Array),
       });
       const headers = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name, String(value)]));
       return { status: answer.statusCode, headers, body: answer.body } satisfies WireResponse;
@@ -138,11 +138,12 @@ export const adapters: Readonly<Record<string, (broker: Broker, options: Handler
   fetch: (broker, options) => {
     const handle = fetchHandler(broker, options);
     return async ({ method, url, header, body }) => {
-      const hasBody = method !== "GET" && method !== "HEAD" && body.byteLength > 0;
+      const bytes = Buffer.from(body as Uint8Array);
+      const hasBody = method !== "GET" && method !== "HEAD" && bytes.byteLength > 0;
       const request = new Request(`http://broker.example${url}`, {
         method,
         headers: given(header),
-        ...(hasBody && { body: Buffer.from(body) }),
+        ...(hasBody && { body: bytes }),
       });
       const answer = await handle(request);
       return { status: answer.status, headers: Object.fromEntries(answer.headers), body: await answer.text() };
@@ -154,6 +155,7 @@ export const wires = Object.keys(adapters);
 
 const sent = [
   "authorization",
+  "content-encoding",
   "content-type",
   "if-none-match",
   "x-broker-api-version",

@@ -1,9 +1,9 @@
 import { BrokerError, type JsonObject } from "@osbert/protocol";
 import { type Answer, answer } from "../answers/answer.js";
-import type { Peer } from "../http/authentication/authenticate.js";
 import { type AuthenticationOptions, authentication } from "../http/authentication/authentication.js";
 import type { Credential } from "../http/authentication/credential.js";
 import { readJsonObject } from "../http/read-json.js";
+import type { WireRequest } from "../http/wire.js";
 import type { InstancePhase } from "../instances/instance-record.js";
 import { requiredText } from "../requests/fields.js";
 import type { Act } from "./act.js";
@@ -26,13 +26,7 @@ export interface AdminOptions {
 }
 
 /** A request as any server can give it. */
-export interface AdminRequest {
-  readonly method: string;
-  readonly url: string;
-  readonly header: (name: string) => string | undefined;
-  readonly body: Uint8Array;
-  readonly peer?: Peer | undefined;
-}
+export type AdminRequest = WireRequest;
 
 /** What of the platforms' side the admin API must know. */
 export interface PlatformSide {
@@ -87,7 +81,7 @@ export function adminEndpoints(
     const address = { platform: textOf(query, "platform") ?? "", instance: values.instance ?? "" };
     const asked: Looking = { operator: operator(), address, values, query };
     if (isLook(name)) return answer("fetched", await looks[name](asked));
-    const body = readBody(request);
+    const body = await readBody(request);
     const act: Act = { operator: credential, reason: reasonOf(body), requestId };
     return answer("fetched", await acts[name]({ ...asked, body, act }));
   };
@@ -155,13 +149,11 @@ function isLook(name: AdminRouteName): name is LookName {
   return Object.hasOwn(looks, name);
 }
 
-function readBody(request: AdminRequest): JsonObject {
-  if (request.body.byteLength > largestBody)
-    throw new BrokerError("too-large", `the body has more than ${largestBody} bytes`);
+async function readBody(request: AdminRequest): Promise<JsonObject> {
   // A browser sends a form, or plain text, to any server without asking it; JSON it does not.
   if (request.header("content-type") === undefined)
     throw new BrokerError("bad-request", "the body must be JSON: send it with Content-Type application/json");
-  return readJsonObject(request.body, request.header("content-type"));
+  return readJsonObject(request, largestBody);
 }
 
 function reasonOf(body: JsonObject): string {

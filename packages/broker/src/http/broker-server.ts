@@ -1,7 +1,10 @@
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { BrokerError } from "@osbert/protocol";
 import { type FastifyInstance, type FastifyServerOptions, fastify } from "fastify";
-import { brokerPlugin, type FastifyPluginOptions, sendRefusal } from "./fastify-plugin.js";
+import { answerer, type FastifyPluginOptions, mount } from "./fastify-plugin.js";
+import { refuseBytes, refuseOnSocket } from "./refuse-bytes.js";
+import { requestIdentityHeader } from "./request-identity.js";
+import { methodRefusal } from "./routes.js";
 import { httpsOptions, type TlsOptions } from "./tls.js";
 
 /** A broker on a server of its own. */
@@ -17,6 +20,8 @@ export interface BrokerServerOptions extends FastifyPluginOptions {
  * percent-encoded, a method that nobody has, bytes that are no HTTP) is told in the words of a broker, too.
  */
 export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOptions): FastifyInstance {
+  const { broker } = options;
+  const answer = answerer(options);
   const serverOptions: FastifyServerOptions = {
     ...(trustProxy !== undefined && { trustProxy }),
     logger: false,
@@ -26,9 +31,9 @@ export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOption
     // Fastify's default is to wait for ever for the rest of a request.
     requestTimeout: longestRequestMs,
     routerOptions: { ignoreTrailingSlash: false },
-    frameworkErrors: (_error, _request, reply) =>
-      void sendRefusal(reply, new BrokerError("bad-request", "the path is not validly percent-encoded")),
-    clientErrorHandler: (error, socket) => refuseBytes(error, socket),
+    // A path that is not validly percent-encoded: the handler says so, but first it asks who wants to know.
+    frameworkErrors: (_error, request, reply) => void answer(request, reply),
+    clientErrorHandler: (error, socket) => refuseBytes(broker, error, socket),
   };
   // Fastify's types tell servers with TLS from those without; what follows is the same for both.
   const app =
@@ -37,32 +42,18 @@ export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOption
       : (fastify({ ...serverOptions, https: httpsOptions(tls) } as FastifyServerOptions) as FastifyInstance);
   // After a handshake that failed or was too slow there is nobody who could read an answer, and Node leaves the socket open.
   app.server.prependListener("tlsClientError", (_error: unknown, socket: Socket) => socket.destroy());
-  app.setNotFoundHandler((request, reply) =>
-    sendRefusal(reply, new BrokerError("method-not-allowed", `${request.method} is not possible here`)),
-  );
+  // Node would close the connection without a word.
+  app.server.on("connect", ({ method = "", url = "", headers }: IncomingMessage, socket: Socket) => {
+    const sent = headers[requestIdentityHeader];
+    refuseOnSocket(broker, socket, { error: methodRefusal(method, url), method, sent: sent?.toString() });
+  });
+  // What is no path at all: `OPTIONS *`.
+  app.setNotFoundHandler(answer);
   // Open to all: it says that the process answers, and nothing else.
   app.get("/healthz", async () => ({ status: "ok" }));
-  app.register(brokerPlugin, options);
+  app.register(async (scope) => mount(scope, broker, answer));
   return app;
 }
 
 /** From its first byte to its last; the answer may take longer. */
 const longestRequestMs = 60_000;
-
-/** There is no request yet, only a socket. */
-function refuseBytes({ code }: { readonly code?: string }, socket: Socket): void {
-  if (code === "ECONNRESET" || socket.destroyed || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const [status, description] =
-    code === "HPE_HEADER_OVERFLOW"
-      ? ["431 Request Header Fields Too Large", "the headers are too large"]
-      : code === "ERR_HTTP_REQUEST_TIMEOUT"
-        ? ["408 Request Timeout", "the request did not come in time"]
-        : ["400 Bad Request", "this is not a valid HTTP request"];
-  const body = JSON.stringify({ error: "BadRequest", description });
-  socket.end(
-    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
-  );
-}

@@ -21,6 +21,7 @@ import { type AuthenticationOptions, authentication, openToAll } from "./authent
 import type { Credential } from "./authentication/credential.js";
 import { type Page, type PagesOptions, pagesOf } from "./pages.js";
 import { readJsonObject } from "./read-json.js";
+import { requestIdentity, requestIdentityHeader } from "./request-identity.js";
 import { type Matched, matchRoute, type RouteName, splitPlatform } from "./routes.js";
 import type { WireRequest, WireResponse } from "./wire.js";
 
@@ -52,10 +53,9 @@ export type Handler = (request: WireRequest) => WireResponse | Promise<WireRespo
 const wireNames = {
   version: headerNames.version.toLowerCase(),
   originatingIdentity: headerNames.originatingIdentity.toLowerCase(),
-  requestIdentity: headerNames.requestIdentity.toLowerCase(),
 } as const;
 
-/** Bodies beyond this are refused unread. */
+/** Bodies beyond this are refused; nothing of them is kept. */
 export const largestBody = 1_048_576;
 
 /**
@@ -67,7 +67,7 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
   const platforms = options.platforms === undefined ? undefined : new Set(options.platforms);
   const wiring: Wiring = { broker, options, authenticate, platforms, pages: pagesOf(broker, options) };
   const admin = options.admin && adminEndpoints(() => broker.operator, options.admin, options);
-  const handle = (request: WireRequest, requestId: string | null, seen?: SeenRequest) => {
+  const handle = (request: WireRequest, requestId: string, seen?: SeenRequest) => {
     const tell = (given: Answer) => {
       const told = toWire(given, requestId, request.method);
       seen?.answered(given.status, given.body);
@@ -96,6 +96,7 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
       }
     };
     try {
+      checkAuthorization(request);
       const given =
         admin !== undefined && isAdminPath(pathOf(request))
           ? admin(request, requestId, seen)
@@ -106,9 +107,10 @@ export function createHandler(broker: Broker, options: HandlerOptions): Handler 
     }
   };
   const { watch } = broker;
-  if (watch === undefined) return (request) => handle(request, requestIdOf(request));
+  const identityOfRequest = ({ header }: WireRequest) => requestIdentity(header(requestIdentityHeader));
+  if (watch === undefined) return (request) => handle(request, identityOfRequest(request));
   return (request) => {
-    const requestId = requestIdOf(request);
+    const requestId = identityOfRequest(request);
     return watched(watch, request, requestId, (seen) => handle(request, requestId, seen));
   };
 }
@@ -130,7 +132,7 @@ interface Wiring {
 /** A request on its way. */
 interface Incoming {
   readonly request: WireRequest;
-  readonly requestId: string | null;
+  readonly requestId: string;
   readonly seen: SeenRequest | undefined;
   /** `undefined`: it is no path of the API. */
   readonly split: ReturnType<typeof splitPlatform>;
@@ -140,7 +142,7 @@ interface Incoming {
 function respond(
   wiring: Wiring,
   request: WireRequest,
-  requestId: string | null,
+  requestId: string,
   seen: SeenRequest | undefined,
 ): Answer | Promise<Answer> {
   const questionMark = request.url.indexOf("?");
@@ -187,7 +189,7 @@ function respondTo(credential: string, wiring: Wiring, incoming: Incoming): Answ
   seen?.matched(matched);
   const own = options.handlers?.[matched.name];
   if (matched.name === "catalog" && own === undefined) return catalog(broker, request);
-  const verb: VerbRequest = {
+  const asked: Omit<VerbRequest, "body"> = {
     caller: {
       platform: split.platform,
       credential,
@@ -199,11 +201,24 @@ function respondTo(credential: string, wiring: Wiring, incoming: Incoming): Answ
     instance: matched.instance,
     binding: matched.binding,
     query: questionMark < 0 ? noQuery : readQuery(request.url.slice(questionMark + 1)),
-    body: bodyOf(request),
   };
-  seen?.asked(verb.body, verb.query);
-  if (own === undefined) return call(broker, matched, verb, request);
-  return own(verb).then((given) => given ?? call(broker, matched, verb, request));
+  const goOn = (body: JsonObject) => {
+    const verb: VerbRequest = { ...asked, body };
+    seen?.asked(verb.body, verb.query);
+    if (own === undefined) return call(broker, matched, verb, request);
+    return own(verb).then((given) => given ?? call(broker, matched, verb, request));
+  };
+  const hasBody = request.method === "PUT" || request.method === "PATCH";
+  return hasBody ? readJsonObject(request, largestBody).then(goOn) : goOn({});
+}
+
+/**
+ * Whoever stands in front of the broker and the broker itself might each look at another one of several. Neither scheme's value has a
+ * comma in it, which is what stands between the values of a header that was sent twice.
+ */
+function checkAuthorization({ header }: WireRequest): void {
+  if (/^(?:basic|bearer)\s[^,]*,/i.test(header("authorization") ?? ""))
+    throw new BrokerError("bad-request", "the header Authorization must be sent once, with one value");
 }
 
 function pathOf({ url }: WireRequest): string {
@@ -261,13 +276,6 @@ function identityOf(request: WireRequest): Caller["identity"] {
   return identity;
 }
 
-function bodyOf(request: WireRequest): JsonObject {
-  if (request.method !== "PUT" && request.method !== "PATCH") return {};
-  if (request.body.byteLength > largestBody)
-    throw new BrokerError("too-large", `the body has more than ${largestBody} bytes`);
-  return readJsonObject(request.body, request.header("content-type"));
-}
-
 const noQuery: JsonObject = Object.freeze(Object.create(null) as JsonObject);
 /** What platforms send with nearly every PUT: not worth a parser's time. */
 const acceptsIncomplete: JsonObject = Object.freeze({ ...noQuery, accepts_incomplete: "true" });
@@ -286,19 +294,13 @@ function checkIds({ instance, binding, caller }: VerbRequest): void {
   checkId(caller.platform, "the platform");
 }
 
-/** Comes back on every answer, so that both sides' logs can be put together. */
-function requestIdOf(request: WireRequest): string | null {
-  const id = request.header(wireNames.requestIdentity)?.trim();
-  return id !== undefined && /^[\x20-\x7e]{1,255}$/.test(id) ? id : null;
-}
-
-function toWire({ status, body, headers }: Answer, requestId: string | null, method: string): WireResponse {
+function toWire({ status, body, headers }: Answer, requestId: string, method: string): WireResponse {
   const none = method === "HEAD" || status === 304;
   const sent = none ? "" : isText(body) ? body : JSON.stringify(body);
   // Written out, because it is done for every answer: spreading objects took a tenth of the catalog's time.
   const all: Record<string, string> = {};
   if (!none) all["content-type"] = "application/json";
-  if (requestId !== null) all[wireNames.requestIdentity] = requestId;
+  all[requestIdentityHeader] = requestId;
   if (headers !== undefined) for (const name in headers) all[name] = headers[name] as string;
   return { status, headers: all, body: sent };
 }

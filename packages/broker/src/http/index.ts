@@ -31,4 +31,4 @@ export type { PagesOptions } from "./pages.js";
 export { type RouteName, routes } from "./routes.js";
 export { type Served, type ServeOptions, serve } from "./serve.js";
 export type { TlsOptions } from "./tls.js";
-export type { WireRequest, WireResponse } from "./wire.js";
+export type { ReadBody, WireRequest, WireResponse } from "./wire.js";

@@ -35,21 +35,28 @@ export function splitPlatform(path: string): { readonly platform: string; readon
 export function matchRoute(method: string, path: string): Matched {
   const segments = path.split("/");
   const wanted = method === "HEAD" ? "GET" : method;
-  let allowed = "";
   for (const { method: offered, name, pattern, instanceAt, bindingAt } of patterns) {
-    if (!fits(pattern, segments)) continue;
-    if (offered === wanted) {
-      return {
-        name,
-        instance: instanceAt < 0 ? "" : decode(segments[instanceAt] ?? ""),
-        binding: bindingAt < 0 ? "" : decode(segments[bindingAt] ?? ""),
-      };
-    }
-    allowed = allowed === "" ? offered : `${allowed}, ${offered}`;
+    if (offered !== wanted || !fits(pattern, segments)) continue;
+    return {
+      name,
+      instance: instanceAt < 0 ? "" : decode(segments[instanceAt] ?? ""),
+      binding: bindingAt < 0 ? "" : decode(segments[bindingAt] ?? ""),
+    };
   }
-  if (allowed === "")
-    throw new BrokerError("not-found", "there is nothing at this path; the API begins with /v2/catalog");
-  throw new BrokerError("method-not-allowed", `${method} is not possible here; ${allowed} is`, { allow: allowed });
+  throw methodRefusal(method, path);
+}
+
+/** Why a method that no route has there is refused: with those that are possible, if the path is right. */
+export function methodRefusal(method: string, url: string): BrokerError {
+  const path = url.split("?", 1)[0] ?? "";
+  const segments = (/^\/[^/]+(\/v2\/.*)$/.exec(path)?.[1] ?? path).split("/");
+  const allow = patterns
+    .filter(({ pattern }) => fits(pattern, segments))
+    .map(({ method: offered }) => offered)
+    .join(", ");
+  return allow === ""
+    ? new BrokerError("not-found", "there is nothing at this path; the API begins with /v2/catalog")
+    : new BrokerError("method-not-allowed", `${method.slice(0, 40)} is not possible here; ${allow} is`, { allow });
 }
 
 const patterns = routes.map(([method, path, name]) => {

@@ -6,13 +6,16 @@ export interface WireRequest {
   readonly method: string;
   /** Path and query, as they came. */
   readonly url: string;
-  /** By its name in lower case. */
+  /** By its name in lower case. Of a header that came several times, all values, with commas between them. */
   readonly header: (name: string) => string | undefined;
-  /** All of it; empty if there is none. */
-  readonly body: Uint8Array;
+  /** The bytes, empty if there are none; or what reads them, so that nothing is read for a stranger. */
+  readonly body: Uint8Array | ReadBody;
   /** Who is at the other end, where the server can tell. */
   readonly peer?: Peer;
 }
+
+/** Reads a body once. `undefined`: it has more than so many bytes, of which the rest was left unread. */
+export type ReadBody = (mostBytes: number) => Promise<Uint8Array | undefined>;
 
 /** An answer as any server can give it. */
 export interface WireResponse {

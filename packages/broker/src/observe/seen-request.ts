@@ -92,7 +92,7 @@ interface Answered {
 export function watched<Request extends Asked, Response extends Answered>(
   watch: Watch,
   request: Request,
-  requestId: string | null,
+  requestId: string,
   answer: (seen: SeenRequest) => Response | Promise<Response>,
 ): Response | Promise<Response> {
   const startedAt = performance.now();
@@ -111,10 +111,16 @@ export function watched<Request extends Asked, Response extends Answered>(
 }
 
 /** Tells of a request that was refused before anyone looked at what it asks for. */
-export function tellOfRefusal(watch: Watch, method: string, error: BrokerError, tookMs: number): void {
+export function tellOfRefusal(
+  watch: Watch,
+  method: string,
+  error: BrokerError,
+  tookMs: number,
+  requestId: string,
+): void {
   const seen = new SeenRequest();
   seen.refused(error);
-  watch.tell(seen.event(method, null, error.status, tookMs, watch.catalog()));
+  watch.tell(seen.event(method, requestId, error.status, tookMs, watch.catalog()));
 }
 
 /** Probes and scrapes come every few seconds and lead nowhere: they are not traced. */

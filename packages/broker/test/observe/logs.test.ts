@@ -68,7 +68,7 @@ test("what a platform does wrong is info, with the reason; what goes wrong here 
   expect(said("request answered with 401")[0]).toMatchObject({ level: levels.info, errorCode: "unauthorized" });
   expect(said("provision answered with 400")[0]).toMatchObject({ level: levels.info, errorCode: "bad-request" });
   expect(said("provision answered with 400")[0]?.description).toContain("plan_id");
-  expect(said("request answered with 413")[0]).toMatchObject({ level: levels.info, errorCode: "too-large" });
+  expect(said("provision answered with 413")[0]).toMatchObject({ level: levels.info, errorCode: "too-large" });
   const failed = said("fetchInstance answered with 503")[0];
   expect(failed).toMatchObject({ level: levels.error, errorCode: "unavailable", error: { type: "JournalError" } });
   // Reads that go well are not worth a line, stacks neither.
