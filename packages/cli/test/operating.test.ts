@@ -66,7 +66,7 @@ log: { level: debug, format: json }
   const figures = await (await status("/metrics", watcher)).text();
   expect(figures).toMatch(/osbert_requests_total\{[^}]*service="database"[^}]*\} 1/);
 
-  const operating = { OSBERT_ADMIN_URL: url, OSBERT_ADMIN_CREDENTIALS: admin };
+  const operating = { OSBERT_ADMIN_URL: url, OSBERT_ADMIN_LOGIN: admin };
   const listed = await run(["admin", "instances"], { cwd, env: operating });
   expect(listed.stdout).toMatch(/one/);
   // The file belongs to the broker, which encrypts it anew by itself.

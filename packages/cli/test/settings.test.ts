@@ -37,6 +37,25 @@ describe("values", () => {
     expect(places.get("log.level")).toEqual({ kind: "default" });
   });
 
+  test.each([
+    ["credentials", "OSBERT_CREDENTIALS", "OSBERT_LOGIN"],
+    ["admin.credentials", "OSBERT_ADMIN_CREDENTIALS", "OSBERT_ADMIN_LOGIN"],
+    ["metrics.credentials", "OSBERT_METRICS_CREDENTIALS", ""],
+  ])("%s in the file are not replaced by $%s in silence", (key, variable, login) => {
+    const list = "[{ username: a, password: in-the-file }]";
+    const yaml = `${module}${key
+      .split(".")
+      .reduceRight((inner, name) => `{ ${name}: ${inner} }`, list)
+      .slice(2, -2)}\n`;
+    const [fault = "", ...others] = faults(yaml, { [variable]: "b:hunter2" });
+    expect(others).toEqual([]);
+    expect(fault).toContain(`$${variable} ${key}: would replace the list in the file; unset one of them`);
+    expect(fault).toContain(login);
+    expect(fault).not.toMatch(/hunter2|in-the-file/);
+    expect(faults(yaml, { [variable]: "" })).toEqual([]);
+    expect(faults(`${module}`, { [variable]: "b:hunter2" })).toEqual([]);
+  });
+
   test("PORT, OSBERT_DATA and OSBERT_CREDENTIALS do without a file", () => {
     const environment = {
       OSBERT_MODULE: "m.js",

@@ -9,7 +9,7 @@ export function withAdminOptions(command: Command): Command {
     .option("--url <url>", `where the broker is, without /admin (else OSBERT_ADMIN_URL, else ${defaultUrl})`)
     .option(
       "--credentials-file <file>",
-      "a file with the admin API's name:password (else OSBERT_ADMIN_CREDENTIALS=name:password)",
+      "a file with the admin API's name:password (else OSBERT_ADMIN_LOGIN=name:password)",
     )
     .option("--ca <file>", "the certificate (PEM) of the authority to trust for https")
     .option("--request-timeout <time>", "how long one request may take (default 60s)", parseDuration)

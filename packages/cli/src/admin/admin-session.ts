@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
-import { BrokerAnswerError } from "@osbert/protocol/client";
+import { BrokerAnswerError, parseRetryAfter } from "@osbert/protocol/client";
 import { brokerUrl, defaultUrl, isOpenToReaders } from "../client/broker-url.js";
+import { loginAmong } from "../client/credentials.js";
 import { CommandError } from "../client/exit-status.js";
 import { readBounded } from "../client/read-bounded.js";
 import type { Surroundings } from "../client/surroundings.js";
@@ -42,7 +43,7 @@ export async function openAdminSession(options: AdminOptions, surroundings: Surr
   const { env, stderr } = surroundings;
   const read = (file: string) => readBounded(file, surroundings);
   const url = brokerUrl(options.url ?? (env.OSBERT_ADMIN_URL || defaultUrl), undefined);
-  const authorization = await authorizationOf(env.OSBERT_ADMIN_CREDENTIALS, options.credentialsFile, read);
+  const { authorization, place } = await loginOf(env, options.credentialsFile, read);
   if (isOpenToReaders(url)) stderr.write("warning: the credentials go over the network unencrypted; use https\n");
   if (options.ca !== undefined && !url.startsWith("https:"))
     throw new CommandError("usage", "--ca is for a URL that begins with https://");
@@ -72,7 +73,7 @@ export async function openAdminSession(options: AdminOptions, surroundings: Surr
         ...(body !== undefined && { body: JSON.stringify(body) }),
       };
       try {
-        return await read200(await call(`${url}/admin/v1${path}${search === "" ? "" : `?${search}`}`, request));
+        return await read200(place, await call(`${url}/admin/v1${path}${search === "" ? "" : `?${search}`}`, request));
       } catch (cause) {
         if (cause instanceof BrokerAnswerError || cause instanceof CommandError) throw cause;
         const kind = signal.aborted ? "timed out" : "no connection";
@@ -82,20 +83,24 @@ export async function openAdminSession(options: AdminOptions, surroundings: Surr
   };
 }
 
-/** The object in a 200; every other answer is an error. */
-async function read200(response: Response): Promise<JsonObject> {
+/** The object in a 200; every other answer is an error, which its status decides before its body. `place`: where the login stands. */
+async function read200(place: string, response: Response): Promise<JsonObject> {
   const { status } = response;
-  const body = await readObject(response);
-  if (status === 200 && body !== undefined) return body;
   if (status === 401)
     throw new CommandError(
       "failed",
-      "the broker refused the admin credentials: set OSBERT_ADMIN_CREDENTIALS=name:password, or use --credentials-file.\n" +
-        "They are those of the broker's admin API, not those of a platform.",
+      `the broker does not know you: the name or the password in ${place} is wrong, or not one of its admin API.\n` +
+        "Set OSBERT_ADMIN_LOGIN=name:password, or use --credentials-file. A platform's name and password do not open the admin API.",
     );
+  const body = await readObject(response).catch((error: unknown) => {
+    if (status >= 400) return undefined;
+    throw error;
+  });
+  if (status === 200 && body !== undefined) return body;
   if (status === 404 && body?.error === undefined)
     throw new CommandError("unreachable", "what answers there has no admin API; is the URL that of an Osbert broker?");
-  const answer = { status, body, retryAfterMs: undefined, etag: undefined };
+  const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), Date.now);
+  const answer = { status, body, retryAfterMs, etag: undefined };
   throw new BrokerAnswerError(`the broker answered ${status}`, { kind: "answer", answer });
 }
 
@@ -117,17 +122,21 @@ async function readObject(response: Response): Promise<JsonObject | undefined> {
 }
 
 /** From the file if one is named, else from the environment: never from the command line, which every user of the machine can read. */
-async function authorizationOf(
-  variable: string | undefined,
+async function loginOf(
+  env: Surroundings["env"],
   file: string | undefined,
   read: (file: string) => Promise<string>,
-): Promise<string> {
-  const [text = ""] = file === undefined ? [variable ?? ""] : (await read(file)).split(/\r?\n/, 1);
-  const where = file ?? "OSBERT_ADMIN_CREDENTIALS";
+): Promise<{ readonly authorization: string; readonly place: string }> {
+  const { OSBERT_ADMIN_LOGIN: login = "", OSBERT_ADMIN_CREDENTIALS: accepted = "" } = env;
+  const place = file ?? (login === "" && accepted !== "" ? "OSBERT_ADMIN_CREDENTIALS" : "OSBERT_ADMIN_LOGIN");
+  const [text = ""] =
+    file === undefined
+      ? [login || loginAmong(accepted, "OSBERT_ADMIN_CREDENTIALS", "OSBERT_ADMIN_LOGIN")]
+      : (await read(file)).split(/\r?\n/, 1);
   if (text === "" && file === undefined)
-    throw new CommandError("usage", "set OSBERT_ADMIN_CREDENTIALS=name:password, or use --credentials-file");
-  if (text.indexOf(":") < 1) throw new CommandError("usage", `${where} must look like name:password`);
-  return `Basic ${Buffer.from(text).toString("base64")}`;
+    throw new CommandError("usage", "set OSBERT_ADMIN_LOGIN=name:password, or use --credentials-file");
+  if (text.indexOf(":") < 1) throw new CommandError("usage", `${place} must look like name:password`);
+  return { authorization: `Basic ${Buffer.from(text).toString("base64")}`, place };
 }
 
 function connectionOf(options: AdminOptions): string[] {

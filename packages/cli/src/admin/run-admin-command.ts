@@ -16,7 +16,7 @@ export async function runAdminCommand(
     session = await openAdminSession(options, surroundings);
     surroundings.endWith(await work(session));
   } catch (error) {
-    const failure = failureOf(error, doing, session?.url);
+    const failure = failureOf(error, { doing, url: session?.url, login: undefined });
     if (options.json) surroundings.stdout.write(`${plainJson({ error: failure.data })}\n`);
     surroundings.stderr.write(failure.text.replaceAll("OSBERT_URL", "OSBERT_ADMIN_URL"));
     surroundings.endWith(failure.status);

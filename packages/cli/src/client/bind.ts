@@ -2,7 +2,10 @@ import type { BindRequest, FetchBindingResponse } from "@osbert/protocol";
 import type { Hints } from "@osbert/protocol/client";
 import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
+import { bearAbsence } from "./bear-absence.js";
 import { bindingOutput } from "./binding-output.js";
+import { carryOut } from "./carry-out.js";
+import { commandLine } from "./command-line.js";
 import {
   type FormatChoice,
   ofExistingInstance,
@@ -14,8 +17,8 @@ import {
   withPlanOptions,
   withWaitOptions,
 } from "./command-options.js";
-import { endingOf } from "./ending-of.js";
 import { existingInstance } from "./existing-instance.js";
+import { mayLeave } from "./open-outcome.js";
 import { readParameters } from "./parameters.js";
 import { reportChange } from "./report-change.js";
 import { resourceId } from "./resource-id.js";
@@ -68,15 +71,17 @@ function bind(instanceName: string, bindingName: string, options: Options, surro
           }
         : // All else is the predecessor's.
           { predecessor_binding_id: resourceId(options.rotate, "binding") };
-    const changed = await session.client.bind(instance, binding, request, {
-      ...session.call,
-      acceptsIncomplete: !options.sync,
-    });
-    const ending = await endingOf(session, changed, options, {
+    const leftover = {
+      sentence: `${binding} may exist at the broker all the same`,
+      remove: commandLine(session, "unbind", { instance, binding, serviceId, planId }),
+    };
+    const { changed, ending } = await carryOut(session, options, {
+      ask: (how) => session.client.bind(instance, binding, request, { ...session.call, ...how }),
       what: `binding ${binding} to ${instance}`,
       poll: (wait) => session.client.waitForBinding(instance, binding, wait),
       options: { serviceId, planId },
       maximumPollingDuration: offer?.plan.maximum_polling_duration,
+      leftover,
     });
     // The answer that accepted the order carries no credentials: those who answer so must let the binding be fetched.
     const made: FetchBindingResponse | undefined =
@@ -85,7 +90,7 @@ function bind(instanceName: string, bindingName: string, options: Options, surro
         : changed.kind === "done"
           ? changed.body
           : await fetchMade(session, instance, binding, { serviceId, planId });
-    const { text, lines, data } = bindingOutput(made ?? {}, instance, options);
+    const { text, lines, data } = await mayLeave(leftover, async () => bindingOutput(made ?? {}, instance, options));
     return reportChange(session, {
       instance,
       binding,
@@ -112,7 +117,9 @@ async function fetchMade(
   hints: Hints,
 ): Promise<FetchBindingResponse> {
   try {
-    return await session.client.fetchBinding(instance, binding, { ...session.call, ...hints });
+    return await bearAbsence(session, () =>
+      session.client.fetchBinding(instance, binding, { ...session.call, ...hints }),
+    );
   } catch (error) {
     session.surroundings.stderr.write(
       `${binding} is bound to ${instance}, but its credentials could not be fetched; try osbert fetch\n`,

@@ -12,7 +12,7 @@ export function brokerUrl(text: string, platform: string | undefined): string {
     throw new CommandError(
       "usage",
       "the broker's URL must not contain a name and a password: every user of the machine can read the command line of a process.\n" +
-        "Put them into the environment as OSBERT_CREDENTIALS=name:password, or into a file for --credentials-file.",
+        "Put them into the environment as OSBERT_LOGIN=name:password, or into a file for --credentials-file.",
     );
   if (url.search !== "" || url.hash !== "")
     throw new CommandError("usage", "the broker's URL must not have a query (?) or a fragment (#)");

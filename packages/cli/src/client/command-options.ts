@@ -11,7 +11,7 @@ export function withBrokerOptions(command: Command): Command {
     .option("--platform <name>", "the platform's prefix in the broker's URLs, where it serves several")
     .option(
       "--credentials-file <file>",
-      "a file with name:password, or with Bearer and a token (else OSBERT_CREDENTIALS=name:password or OSBERT_TOKEN)",
+      "a file with name:password, or with Bearer and a token (else OSBERT_LOGIN=name:password or OSBERT_TOKEN)",
     )
     .option("--ca <file>", "the certificate (PEM) of the authority to trust for https")
     .option("--request-timeout <time>", "how long one request may take (default 60s)", parseDuration)

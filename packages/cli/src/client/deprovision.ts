@@ -1,5 +1,7 @@
 import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
+import { carryOut } from "./carry-out.js";
+import { commandLine } from "./command-line.js";
 import {
   ofExistingInstance,
   type WaitChoice,
@@ -7,7 +9,6 @@ import {
   withPlanOptions,
   withWaitOptions,
 } from "./command-options.js";
-import { endingOf } from "./ending-of.js";
 import { existingInstance } from "./existing-instance.js";
 import { reportChange } from "./report-change.js";
 import { resourceId } from "./resource-id.js";
@@ -42,17 +43,17 @@ function deprovision(name: string, options: Options, surroundings: Surroundings)
   return runCommand(options, surroundings, `deprovision ${name}`, async (session) => {
     const instance = resourceId(name, "instance");
     const { serviceId, planId, offer } = await existingInstance(session, instance, options);
-    const changed = await session.client.deprovision(instance, {
-      ...session.call,
-      serviceId,
-      planId,
-      acceptsIncomplete: !options.sync,
-    });
-    const ending = await endingOf(session, changed, options, {
+    const leftover = {
+      sentence: `${instance} may still exist at the broker`,
+      remove: commandLine(session, "deprovision", { instance, serviceId, planId }),
+    };
+    const { changed, ending } = await carryOut(session, options, {
+      ask: (how) => session.client.deprovision(instance, { ...session.call, ...how, serviceId, planId }),
       what: `deprovisioning ${instance}`,
       poll: (wait) => session.client.waitForInstance(instance, wait),
       options: { serviceId, planId, deleting: true },
       maximumPollingDuration: offer?.plan.maximum_polling_duration,
+      leftover,
     });
     const done = changed.status === 410 ? `${instance} was gone already` : `${instance} is deprovisioned`;
     return reportChange(session, { instance, done, serviceId, planId, changed, ending });

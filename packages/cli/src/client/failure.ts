@@ -1,5 +1,9 @@
 import { BrokerAnswerError, OperationFailedError } from "@osbert/protocol/client";
+import { type Login, loginHint } from "./credentials.js";
+import { errorCodeOf } from "./error-code.js";
 import { CommandError, type ExitStatus, exitStatuses } from "./exit-status.js";
+import { type Leftover, OpenOutcomeError } from "./open-outcome.js";
+import { type ParameterSource, textsLikeJson } from "./parameters.js";
 import { plainText } from "./plain-text.js";
 
 /** A failure as people and as machines read it. Neither carries a stack, a header or a credential. */
@@ -9,24 +13,42 @@ export interface Failure {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** `doing` completes "could not …", such as "provision my-db". */
-export function failureOf(error: unknown, doing: string, url: string | undefined): Failure {
+/** What a command was about when it failed. */
+export interface Attempt {
+  /** Completes "could not …", such as "provision my-db". */
+  readonly doing: string;
+  readonly url: string | undefined;
+  /** Who the broker was told that the user is. */
+  readonly login: Pick<Login, "place"> | undefined;
+  readonly parameters?: readonly ParameterSource[] | undefined;
+}
+
+export function failureOf(error: unknown, attempt: Attempt): Failure {
+  if (error instanceof OpenOutcomeError) return withLeftover(failureOf(error.cause, attempt), error.leftover);
   if (error instanceof CommandError)
     return {
       status: error.status,
       text: `error: ${error.message}\n`,
       data: { kind: kindOf(error), message: error.message },
     };
-  if (error instanceof OperationFailedError) return failedOperation(error, doing);
+  if (error instanceof OperationFailedError) return failedOperation(error, attempt);
   if (error instanceof BrokerAnswerError)
-    return error.status === null ? noAnswer(error, doing, url) : refusal(error, doing, url);
+    return error.status === null ? noAnswer(error, attempt) : unwantedAnswer(error, error.status, attempt);
   // The only way to get here is an answer that nothing can be made of: nested so deeply that it cannot be printed, for one.
   const message =
     error instanceof RangeError ? "the broker's answer is nested too deeply" : `unexpected: ${nameOf(error)}`;
   return {
     status: exitStatuses.unreachable.status,
-    text: block(`could not ${doing}`, { reason: message }),
+    text: block(`could not ${attempt.doing}`, { reason: message }),
     data: { kind: "malformed", message },
+  };
+}
+
+function withLeftover({ status, text, data }: Failure, { sentence, remove }: Leftover): Failure {
+  return {
+    status,
+    text: `${text}${plainText(sentence)}. To remove it:\n  ${remove}\n`,
+    data: { ...data, may_exist: true, remove },
   };
 }
 
@@ -35,7 +57,7 @@ function kindOf({ status }: CommandError): string {
   return status === exitStatuses.unreachable.status ? "malformed" : "failed";
 }
 
-function failedOperation(error: OperationFailedError, doing: string): Failure {
+function failedOperation(error: OperationFailedError, { doing }: Attempt): Failure {
   const { instance_usable: usable, update_repeatable: repeatable } = error.last ?? {};
   return {
     status: exitStatuses.failed.status,
@@ -48,45 +70,67 @@ function failedOperation(error: OperationFailedError, doing: string): Failure {
   };
 }
 
-function refusal(error: BrokerAnswerError, doing: string, url: string | undefined): Failure {
-  const { status, error: code, description, body, retryAfterMs } = error;
-  const facts = { kind: error.kind, status, error: code, description };
-  if (body === undefined || (status !== null && status < 400)) {
-    const what =
-      body === undefined ? "it is no JSON object, as a broker's answer must be" : "a broker does not answer so";
-    const hint =
-      status !== null && status >= 300 && status < 400
-        ? "it redirects; give the URL that it leads to"
-        : "is the URL that of a broker?";
-    const lines = { url: url ?? "", status: String(status), reason: what, hint };
-    return {
-      status: exitStatuses.unreachable.status,
-      text: block(`could not ${doing}: what answers there is no broker, or a broken one`, lines),
-      data: facts,
-    };
+/** The status decides what the answer is; the body says more, if it can be read. */
+function unwantedAnswer(error: BrokerAnswerError, status: number, attempt: Attempt): Failure {
+  const { error: code, description, body, retryAfterMs } = error;
+  const retryAfter = retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1_000);
+  const data = { kind: error.kind, status, error: code, description, retry_after_seconds: retryAfter };
+  const advice = retryAfter === undefined ? {} : { "try again in": `${retryAfter} s` };
+  if (!isRefusal(status, body)) {
+    const lines = { url: attempt.url ?? "", status: String(status), ...strangeness(status, body), ...advice };
+    const title = `could not ${attempt.doing}: what answers there is no broker, or a broken one`;
+    return { status: exitStatuses.unreachable.status, text: block(title, lines), data };
   }
-  return {
-    status: exitStatuses.failed.status,
-    text: block(`could not ${doing}: the broker refused`, {
-      status: String(status),
-      ...(code !== undefined && { error: code }),
-      description: description || "the broker does not say why",
-      ...(retryAfterMs !== undefined && { "try again in": `${Math.ceil(retryAfterMs / 1_000)} s` }),
-      ...hintFor(status),
-    }),
-    data: facts,
+  const lines = {
+    status: String(status),
+    ...(code !== undefined && { error: code }),
+    description: description || "the broker does not say why",
+    ...advice,
+    ...hintFor(status, attempt),
   };
+  const what = status === 401 ? "the broker does not know you" : "the broker refused";
+  return { status: exitStatuses.failed.status, text: block(`could not ${attempt.doing}: ${what}`, lines), data };
 }
 
-function hintFor(status: number | null): Readonly<Record<string, string>> {
-  if (status === 401)
-    return { hint: "set OSBERT_CREDENTIALS=name:password or OSBERT_TOKEN, or use --credentials-file" };
-  if (status === 412) return { hint: "the broker does not speak version 2.17 of the Open Service Broker API" };
-  return {};
+/**
+ * A 4xx is a no, in whatever words: what stands in front of a broker refuses wrong credentials or too many requests with a page of its own. Of a
+ * 404 or a 5xx nobody knows whether a broker has said it, unless it is said as brokers do.
+ */
+function isRefusal(status: number, body: object | undefined): boolean {
+  return status >= 400 && (body !== undefined || (status < 500 && status !== 404));
 }
 
-function noAnswer(error: BrokerAnswerError, doing: string, url: string | undefined): Failure {
-  const code = codeOf(error.cause);
+function strangeness(status: number, body: object | undefined): Readonly<Record<string, string>> {
+  const reason =
+    body === undefined ? "it is no JSON object, as a broker's answer must be" : "a broker does not answer so";
+  if (status >= 500) return { reason, hint: "something in front of the broker may have answered in its place" };
+  if (status >= 300 && status < 400) return { reason, hint: "it redirects; give the URL that it leads to" };
+  return { reason, hint: "is the URL that of a broker?" };
+}
+
+function hintFor(status: number, { login, parameters = [] }: Attempt): Readonly<Record<string, string>> {
+  const texts = textsLikeJson(parameters);
+  switch (status) {
+    case 401:
+      return login === undefined
+        ? { reason: "you gave no name and password", hint: loginHint }
+        : { reason: `what stands in ${login.place} is wrong, or not for this broker`, hint: loginHint };
+    case 412:
+      return { hint: "the broker does not speak version 2.17 of the Open Service Broker API" };
+    case 400:
+    case 422:
+      return texts.length === 0
+        ? {}
+        : {
+            hint: `${texts.map((name) => `-p ${name}=…`).join(" and ")} sent a text; for a number, true or a list write ${texts[0]}:=…`,
+          };
+    default:
+      return {};
+  }
+}
+
+function noAnswer(error: BrokerAnswerError, { doing, url }: Attempt): Failure {
+  const code = errorCodeOf(error.cause);
   const reason =
     reasons[code] ?? (error.kind === "no connection" && code !== "" ? `no connection (${code})` : error.message);
   return {
@@ -109,15 +153,6 @@ const reasons: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name",
   CERT_HAS_EXPIRED: "its certificate has expired",
 };
-
-/** The code of the innermost cause. Its message stays inside: it may quote what was sent. */
-function codeOf(cause: unknown): string {
-  for (let inner = cause, depth = 0; inner instanceof Error && depth < 5; inner = inner.cause, depth++) {
-    const { code } = inner as NodeJS.ErrnoException;
-    if (typeof code === "string" && /^[A-Z0-9_]{1,60}$/.test(code)) return code;
-  }
-  return "";
-}
 
 function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : typeof error;

@@ -2,6 +2,7 @@ import type { LastOperationResponse } from "@osbert/protocol";
 import { BrokerAnswerError, OperationFailedError, type WaitOptions } from "@osbert/protocol/client";
 import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
+import { bearAbsence } from "./bear-absence.js";
 import { ofExistingInstance, withBrokerOptions, withPlanOptions } from "./command-options.js";
 import { parseDuration } from "./duration.js";
 import { CommandError, type ExitStatus, exitStatuses } from "./exit-status.js";
@@ -54,12 +55,14 @@ async function lastOperation(
   const binding = bindingName === undefined ? undefined : resourceId(bindingName, "binding");
   const subject = binding ?? instance;
   const { client } = session;
-  const asked: WaitOptions = { ...session.call, operation: options.operation, ...(await hintsOf(session, options)) };
+  const patiently = <T>(ask: () => Promise<T>): Promise<T> => (options.wait ? bearAbsence(session, ask) : ask());
+  const hints = await patiently(() => hintsOf(session, options));
+  const asked: WaitOptions = { ...session.call, operation: options.operation, ...hints };
   const look = (): Promise<LastOperationResponse> =>
     binding === undefined
       ? client.instanceLastOperation(instance, asked)
       : client.bindingLastOperation(instance, binding, asked);
-  const first = await look().catch(goneIsGone);
+  const first = await patiently(look).catch(goneIsGone);
   if (first === "gone" || first.state !== "in progress" || !options.wait) return report(session, subject, first);
   const ending = await waitForEnd(session, {
     what: `waiting for ${subject}`,

@@ -51,6 +51,25 @@ export function parsePair(pair: string): JsonObject {
   return path.reduceRight<Json>((inner, segment) => single(segment, inner), value) as Tree;
 }
 
+/** The names of those that were given as texts, and look as if they were meant as something else: `n=3` for `n:=3`. */
+export function textsLikeJson(sources: readonly ParameterSource[]): string[] {
+  return sources.flatMap(({ kind, text }) => {
+    const equals = text.indexOf("=");
+    if (kind !== "pair" || equals < 1 || text[equals - 1] === ":") return [];
+    return isMeantAsJson(text.slice(equals + 1)) ? [text.slice(0, equals)] : [];
+  });
+}
+
+function isMeantAsJson(text: string): boolean {
+  if (!/^(?:-?[0-9]|true$|false$|null$|[[{])/.test(text) || isDeeperThan(text, deepest)) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Objects are merged name by name; everything else is replaced. */
 function merge(base: JsonObject, over: JsonObject): Tree {
   const merged = emptyTree();

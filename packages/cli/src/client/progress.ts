@@ -18,7 +18,8 @@ export function startProgress(what: string, surroundings: Surroundings): Progres
 
 const frameMs = 100;
 const clearLine = "\r\u001b[2K";
-const noAnswer = "the broker does not answer; asking again";
+/** What is told while nothing is heard. */
+export const noAnswer = "the broker does not answer; asking again";
 
 function liveLine(what: string, { stderr, env, now }: Surroundings): Progress {
   const frames = /utf-?8/i.test(env.LC_ALL || env.LC_CTYPE || env.LANG || "") ? "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" : "|/-\\";

@@ -1,6 +1,8 @@
-import type { Context } from "@osbert/protocol";
+import type { Context, ProvisionRequest } from "@osbert/protocol";
 import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
+import { carryOut } from "./carry-out.js";
+import { commandLine } from "./command-line.js";
 import {
   type ParameterChoice,
   type WaitChoice,
@@ -9,7 +11,6 @@ import {
   withPlanOptions,
   withWaitOptions,
 } from "./command-options.js";
-import { endingOf } from "./ending-of.js";
 import { findPlan } from "./find-plan.js";
 import { parseDocument, readParameters } from "./parameters.js";
 import { reportChange } from "./report-change.js";
@@ -68,30 +69,32 @@ function provision(name: string, options: Options, surroundings: Surroundings): 
         ? undefined
         : ((await parseDocument(options.context, session.read, "--context")) as unknown as Context);
     const { service, plan } = findPlan(await session.services(), options);
-    const changed = await session.client.provision(
-      instance,
-      {
-        service_id: service.id,
-        plan_id: plan.id,
-        organization_guid: options.organization,
-        space_guid: options.space,
-        ...(parameters !== undefined && { parameters }),
-        ...(context !== undefined && { context }),
-      },
-      { ...session.call, acceptsIncomplete: !options.sync },
-    );
-    const ending = await endingOf(session, changed, options, {
+    const ids = { serviceId: service.id, planId: plan.id };
+    const leftover = {
+      sentence: `${instance} may exist at the broker all the same`,
+      remove: commandLine(session, "deprovision", { instance, ...ids }),
+    };
+    const request: ProvisionRequest = {
+      service_id: service.id,
+      plan_id: plan.id,
+      organization_guid: options.organization,
+      space_guid: options.space,
+      ...(parameters !== undefined && { parameters }),
+      ...(context !== undefined && { context }),
+    };
+    const { changed, ending } = await carryOut(session, options, {
+      ask: (how) => session.client.provision(instance, request, { ...session.call, ...how }),
       what: `provisioning ${instance}`,
       poll: (wait) => session.client.waitForInstance(instance, wait),
-      options: { serviceId: service.id, planId: plan.id },
+      options: ids,
       maximumPollingDuration: plan.maximum_polling_duration,
+      leftover,
     });
     const { dashboard_url: dashboard, metadata } = changed.body;
     return reportChange(session, {
       instance,
       done: `${instance} is provisioned: ${service.name}, ${plan.name}`,
-      serviceId: service.id,
-      planId: plan.id,
+      ...ids,
       changed,
       ending,
       data: { dashboard_url: dashboard, metadata },

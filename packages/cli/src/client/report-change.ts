@@ -1,8 +1,8 @@
 import type { Changed } from "@osbert/protocol/client";
+import { commandLine } from "./command-line.js";
 import { type ExitStatus, exitStatuses } from "./exit-status.js";
 import { plainJson, plainText } from "./plain-text.js";
 import type { Session } from "./session.js";
-import { shellQuote } from "./shell-quote.js";
 import type { Ending } from "./wait-for-end.js";
 
 /** A change of an instance or a binding, as far as it has come. */
@@ -67,16 +67,8 @@ function stillGoing(
   operation: string | undefined,
   why: keyof typeof beginnings,
 ): string {
-  const words = [
-    "osbert",
-    "last-operation",
-    report.instance,
-    ...(report.binding === undefined ? [] : [report.binding]),
-    ...(operation === undefined ? [] : ["--operation", operation]),
-    ...(report.serviceId === undefined ? [] : ["--service", report.serviceId]),
-    ...(report.planId === undefined ? [] : ["--plan", report.planId]),
-    ...session.connection,
-  ];
-  const subject = plainText(report.binding ?? report.instance);
-  return `${subject}: ${beginnings[why]}. To look at it (--wait goes on waiting):\n  ${words.map(shellQuote).join(" ")}\n`;
+  const { instance, binding, serviceId, planId } = report;
+  const command = commandLine(session, "last-operation", { instance, binding, operation, serviceId, planId });
+  const subject = plainText(binding ?? instance);
+  return `${subject}: ${beginnings[why]}. To look at it (--wait goes on waiting):\n  ${command}\n`;
 }

@@ -1,5 +1,6 @@
 import type { ExitStatus } from "./exit-status.js";
 import { failureOf } from "./failure.js";
+import type { ParameterSource } from "./parameters.js";
 import { plainJson } from "./plain-text.js";
 import { type BrokerOptions, openSession, type Session } from "./session.js";
 import type { Surroundings } from "./surroundings.js";
@@ -9,7 +10,7 @@ import type { Surroundings } from "./surroundings.js";
  * document with `error` too. `doing` completes "could not …".
  */
 export async function runCommand(
-  options: BrokerOptions,
+  options: BrokerOptions & { readonly parameters?: readonly ParameterSource[] },
   surroundings: Surroundings,
   doing: string,
   work: (session: Session) => Promise<ExitStatus>,
@@ -19,7 +20,8 @@ export async function runCommand(
     session = await openSession(options, surroundings);
     surroundings.endWith(await work(session));
   } catch (error) {
-    const failure = failureOf(error, doing, session?.url);
+    const { url, login } = session ?? {};
+    const failure = failureOf(error, { doing, url, login, parameters: options.parameters });
     if (options.json) surroundings.stdout.write(`${plainJson({ error: failure.data })}\n`);
     surroundings.stderr.write(failure.text);
     surroundings.endWith(failure.status);

@@ -7,7 +7,7 @@ import {
 } from "@osbert/protocol";
 import { type CallOptions, type Client, createClient } from "@osbert/protocol/client";
 import { brokerUrl, defaultUrl, isOpenToReaders } from "./broker-url.js";
-import { readCredentials } from "./credentials.js";
+import { type Login, readLogin } from "./credentials.js";
 import { CommandError } from "./exit-status.js";
 import { usableServices } from "./find-plan.js";
 import { readBounded } from "./read-bounded.js";
@@ -30,6 +30,8 @@ export interface BrokerOptions {
 export interface Session {
   readonly client: Client;
   readonly url: string;
+  /** `undefined`: nobody in particular. */
+  readonly login: Login | undefined;
   /** Goes along with every call. */
   readonly call: CallOptions;
   /** For machines: one JSON document on the standard output. */
@@ -49,15 +51,15 @@ const pace = { firstMs: 500, factor: 1.4, longestMs: 5_000 };
 export async function openSession(options: BrokerOptions, surroundings: Surroundings): Promise<Session> {
   const read = (file: string) => readBounded(file, surroundings);
   const url = brokerUrl(options.url ?? (surroundings.env.OSBERT_URL || defaultUrl), options.platform);
-  const credentials = await readCredentials(surroundings.env, options.credentialsFile, read);
-  if (credentials !== undefined && isOpenToReaders(url))
+  const login = await readLogin(surroundings.env, options.credentialsFile, read);
+  if (login !== undefined && isOpenToReaders(url))
     surroundings.stderr.write("warning: the credentials go over the network unencrypted; use https\n");
   if (options.ca !== undefined && !url.startsWith("https:"))
     throw new CommandError("usage", "--ca is for a URL that begins with https://");
   const client = createClient({
     url,
     pace,
-    ...(credentials !== undefined && { credentials }),
+    ...(login !== undefined && { credentials: login.credentials }),
     ...(options.requestTimeout !== undefined && { timeoutMs: options.requestTimeout * 1_000 }),
     ...(options.ca !== undefined && { fetch: trustingFetch(await read(options.ca)) }),
   });
@@ -66,6 +68,7 @@ export async function openSession(options: BrokerOptions, surroundings: Surround
   return {
     client,
     url,
+    login,
     call,
     json: options.json ?? false,
     connection: connectionOf(options),

@@ -1,5 +1,7 @@
 import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
+import { carryOut } from "./carry-out.js";
+import { commandLine } from "./command-line.js";
 import {
   ofExistingInstance,
   type WaitChoice,
@@ -7,7 +9,6 @@ import {
   withPlanOptions,
   withWaitOptions,
 } from "./command-options.js";
-import { endingOf } from "./ending-of.js";
 import { existingInstance } from "./existing-instance.js";
 import { reportChange } from "./report-change.js";
 import { resourceId } from "./resource-id.js";
@@ -43,17 +44,17 @@ function unbind(
     const instance = resourceId(instanceName, "instance");
     const binding = resourceId(bindingName, "binding");
     const { serviceId, planId, offer } = await existingInstance(session, instance, options);
-    const changed = await session.client.unbind(instance, binding, {
-      ...session.call,
-      serviceId,
-      planId,
-      acceptsIncomplete: !options.sync,
-    });
-    const ending = await endingOf(session, changed, options, {
+    const leftover = {
+      sentence: `${binding} may still exist at the broker`,
+      remove: commandLine(session, "unbind", { instance, binding, serviceId, planId }),
+    };
+    const { changed, ending } = await carryOut(session, options, {
+      ask: (how) => session.client.unbind(instance, binding, { ...session.call, ...how, serviceId, planId }),
       what: `unbinding ${binding} from ${instance}`,
       poll: (wait) => session.client.waitForBinding(instance, binding, wait),
       options: { serviceId, planId, deleting: true },
       maximumPollingDuration: offer?.plan.maximum_polling_duration,
+      leftover,
     });
     const done = changed.status === 410 ? `${binding} was gone already` : `${binding} is unbound from ${instance}`;
     return reportChange(session, { instance, binding, done, serviceId, planId, changed, ending });

@@ -1,6 +1,7 @@
 import type { MaintenanceInfo, ServicePlan, UpdateRequest } from "@osbert/protocol";
 import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
+import { carryOut } from "./carry-out.js";
 import {
   type ParameterChoice,
   type WaitChoice,
@@ -9,7 +10,6 @@ import {
   withPlanOptions,
   withWaitOptions,
 } from "./command-options.js";
-import { endingOf } from "./ending-of.js";
 import { instanceToUpdate } from "./existing-instance.js";
 import { CommandError } from "./exit-status.js";
 import { readParameters } from "./parameters.js";
@@ -67,13 +67,10 @@ function update(name: string, options: Options, surroundings: Surroundings): Pro
       ...(maintenance !== undefined && { maintenance_info: maintenance }),
       ...(now.planId !== undefined && { previous_values: { plan_id: now.planId } }),
     };
-    const changed = await session.client.update(instance, request, {
-      ...session.call,
-      acceptsIncomplete: !options.sync,
-    });
     // The specification wants the plan before the change in a poll.
     const before = { serviceId: now.serviceId, ...(now.planId !== undefined && { planId: now.planId }) };
-    const ending = await endingOf(session, changed, options, {
+    const { changed, ending } = await carryOut(session, options, {
+      ask: (how) => session.client.update(instance, request, { ...session.call, ...how }),
       what: `updating ${instance}`,
       poll: (wait) => session.client.waitForInstance(instance, wait),
       options: before,

@@ -72,7 +72,14 @@ class Reader {
   }
 
   #field(field: Field, inFile: Written | undefined, key: string, standing: Standing): unknown {
-    const written = (standing.overridable ? this.#fromEnvironment(field, key) : undefined) ?? inFile;
+    const fromEnvironment = standing.overridable ? this.#fromEnvironment(field, key) : undefined;
+    if (fromEnvironment !== undefined && inFile !== undefined && !isNull(inFile) && field.inOnePlace !== undefined)
+      this.#fault(
+        fromEnvironment.place,
+        key,
+        `would replace the list in the file; unset one of them. ${field.inOnePlace}`,
+      );
+    const written = fromEnvironment ?? inFile;
     const given = written === undefined || isNull(written) ? undefined : written;
     if (given !== undefined) {
       this.places.set(key, given.place);

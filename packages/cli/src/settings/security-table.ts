@@ -57,8 +57,9 @@ export const securityFields = {
   credentials: {
     shape: { kind: "list", of: credentialShape, fromText: credentialsFromText },
     meaning:
-      "User names and passwords of platforms (HTTP basic). Several are valid at a time, so that they can be changed without a gap. In the environment: `name:password`, one a line.",
+      "User names and passwords of platforms (HTTP basic). Several are valid at a time, so that they can be changed without a gap. In the environment: `name:password`, one a line, and not beside a list in the file. Who you are to a broker is `OSBERT_LOGIN`.",
     otherwise: "one is made at the first start and printed; its hash is kept in the folder `data`",
+    inOnePlace: "This is who may come in; who you are to a broker belongs into OSBERT_LOGIN",
     reloads: true,
     example: [{ username: "platform", password: { env: "PLATFORM_PASSWORD" } }],
   },

@@ -124,6 +124,11 @@ export interface Field {
   readonly example?: unknown;
   /** Names in the environment besides the one that follows from the key. */
   readonly environment?: readonly string[];
+  /**
+   * A list of who may come in stands in the file or in the environment, never in both: one of them would be replaced in silence. What the variable
+   * was perhaps meant for is told, too.
+   */
+  readonly inOnePlace?: string;
   /** A reload applies it. Everything else needs a restart. */
   readonly reloads?: true;
 }

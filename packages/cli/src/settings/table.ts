@@ -278,6 +278,7 @@ export const table = {
         credentials: {
           shape: { kind: "list", of: operatorCredentialShape, fromText: credentialsFromText },
           meaning: "Who may read the metrics.",
+          inOnePlace: "This is who may read the metrics",
         },
       },
     },
@@ -303,7 +304,8 @@ export const table = {
       fields: {
         credentials: {
           shape: { kind: "list", of: operatorCredentialShape, fromText: credentialsFromText },
-          meaning: "Who may use the admin API.",
+          meaning: "Who may use the admin API. Who you are to it is `OSBERT_ADMIN_LOGIN`.",
+          inOnePlace: "This is who may operate the broker; who you are to it belongs into OSBERT_ADMIN_LOGIN",
           otherwise: "nobody: it does not answer",
         },
       },

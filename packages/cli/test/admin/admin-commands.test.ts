@@ -131,19 +131,19 @@ test("long lists go on where they ended", async () => {
 
 test("who has no credential, a wrong one or a platform's is told which is needed; no password is repeated", async () => {
   const { env } = await operatedBroker();
-  const { OSBERT_ADMIN_CREDENTIALS: _, ...without } = env;
+  const { OSBERT_ADMIN_LOGIN: _, ...without } = env;
   const none = await program(["admin", "instances"], without);
   expect(none.status).toBe(2);
-  expect(none.stderr).toContain("OSBERT_ADMIN_CREDENTIALS=name:password");
+  expect(none.stderr).toContain("OSBERT_ADMIN_LOGIN=name:password");
   for (const wrong of ["ops:WRONG-secret", "platform:platform-password"]) {
-    const ran = await adminCommand(["instances"], { ...env, OSBERT_ADMIN_CREDENTIALS: wrong });
+    const ran = await adminCommand(["instances"], { ...env, OSBERT_ADMIN_LOGIN: wrong });
     expect(ran.status).toBe(1);
-    expect(ran.stderr).toContain("OSBERT_ADMIN_CREDENTIALS");
+    expect(ran.stderr).toContain("OSBERT_ADMIN_LOGIN");
     expect(ran.stderr).not.toMatch(/WRONG-secret|platform-password/);
   }
-  expect(
-    (await adminCommand(["instances"], { ...env, OSBERT_ADMIN_CREDENTIALS: "WRONG-secret" })).stderr,
-  ).not.toContain("WRONG");
+  expect((await adminCommand(["instances"], { ...env, OSBERT_ADMIN_LOGIN: "WRONG-secret" })).stderr).not.toContain(
+    "WRONG",
+  );
   expect((await adminCommand(["instances", "--url", "http://ops:pw@127.0.0.1:1"], env)).status).toBe(2);
   const nobody = await adminCommand(["instances", "--url", await urlWithoutServer()], env);
   expect(nobody.status).toBe(4);

@@ -32,7 +32,7 @@ test("every command of the guide and of the help is one that the program takes, 
   const examples = admin.commands.flatMap((command) => examplesOf(command).map(({ command: line }) => line));
   const calls = [...snippets, ...examples].flatMap(callsIn);
   expect(new Set(calls.map(([, verb]) => verb))).toEqual(new Set(admin.commands.map((command) => command.name())));
-  const env = { OSBERT_ADMIN_URL: await urlWithoutServer(), OSBERT_ADMIN_CREDENTIALS: "ops:password" };
+  const env = { OSBERT_ADMIN_URL: await urlWithoutServer(), OSBERT_ADMIN_LOGIN: "ops:password" };
   // A command line that is wrong ends with 2; these get as far as the broker, which is not there.
   for (const [first, ...args] of calls) {
     expect(first).toBe("admin");

@@ -11,7 +11,7 @@ async function answers(status: number, body: string, headers: Readonly<Record<st
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  return { OSBERT_ADMIN_URL: `http://127.0.0.1:${port}`, OSBERT_ADMIN_CREDENTIALS: "ops:secret-password" };
+  return { OSBERT_ADMIN_URL: `http://127.0.0.1:${port}`, OSBERT_ADMIN_LOGIN: "ops:secret-password" };
 }
 
 const evil = "\u001b]0;owned\u0007\u001b[31mred\u001b[0m\u202eback\nline";

@@ -56,7 +56,7 @@ export async function operatedBroker(): Promise<OperatedBroker> {
     url: served.url,
     store,
     client,
-    env: { OSBERT_ADMIN_URL: served.url, OSBERT_ADMIN_CREDENTIALS: "ops:ops-password" },
+    env: { OSBERT_ADMIN_URL: served.url, OSBERT_ADMIN_LOGIN: "ops:ops-password" },
     get trouble() {
       return told.trouble;
     },

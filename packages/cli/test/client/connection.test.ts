@@ -23,10 +23,10 @@ describe("credentials", () => {
     const { url, asked } = await serverThat(catalog);
     const run = (env: Record<string, string>, ...args: string[]) => osbert(["catalog", "--url", url, ...args], { env });
     await run({});
-    await run({ OSBERT_CREDENTIALS: "jo:a:b ü" });
+    await run({ OSBERT_LOGIN: "jo:a:b ü" });
     await run({ OSBERT_TOKEN: "t.o.k" });
-    await run({ OSBERT_TOKEN: "", OSBERT_CREDENTIALS: "jo:" });
-    await run({ OSBERT_CREDENTIALS: "not:used" }, "--credentials-file", await fileWith("file:secret\n"));
+    await run({ OSBERT_TOKEN: "", OSBERT_LOGIN: "jo:" });
+    await run({ OSBERT_LOGIN: "not:used" }, "--credentials-file", await fileWith("file:secret\n"));
     await run({}, "--credentials-file", await fileWith("Bearer t.o.k\r\n"));
     expect(asked.map(({ headers }) => headers.authorization)).toEqual([
       undefined,
@@ -41,10 +41,10 @@ describe("credentials", () => {
   test("that cannot be right are refused without a word of them", async () => {
     const { url, asked } = await serverThat(catalog);
     for (const env of [
-      { OSBERT_CREDENTIALS: "hunter2" },
-      { OSBERT_CREDENTIALS: ":hunter2" },
+      { OSBERT_LOGIN: "hunter2" },
+      { OSBERT_LOGIN: ":hunter2" },
       { OSBERT_TOKEN: "hunter2\nX-Evil: 1" },
-      { OSBERT_TOKEN: "hunter2", OSBERT_CREDENTIALS: "jo:hunter2" },
+      { OSBERT_TOKEN: "hunter2", OSBERT_LOGIN: "jo:hunter2" },
     ]) {
       const ran = await osbert(["catalog", "--url", url], { env });
       expect(ran.status).toBe(2);
@@ -56,23 +56,50 @@ describe("credentials", () => {
     expect(asked).toEqual([]);
   });
 
+  test("of OSBERT_CREDENTIALS, which says who may come in, are taken where only one can be meant", async () => {
+    const { url, asked } = await serverThat(catalog);
+    const run = (env: Record<string, string>) => osbert(["catalog", "--url", url], { env });
+    await run({ OSBERT_CREDENTIALS: "jo:secret\n" });
+    await run({ OSBERT_CREDENTIALS: "platform:not-mine\nother:not-mine", OSBERT_LOGIN: "jo:mine" });
+    await run({ OSBERT_CREDENTIALS: "platform:not-mine", OSBERT_TOKEN: "t.o.k" });
+    const sent = [basic("jo:secret"), basic("jo:mine"), "Bearer t.o.k"];
+    expect(asked.map(({ headers }) => headers.authorization)).toEqual(sent);
+    const ambiguous = await run({ OSBERT_CREDENTIALS: "platform:hunter2\nother:hunter2" });
+    expect(ambiguous.status).toBe(2);
+    expect(ambiguous.stderr).toMatch(/OSBERT_CREDENTIALS has several lines.*OSBERT_LOGIN=name:password/);
+    expect(ambiguous.stderr).not.toContain("hunter2");
+    expect(asked).toHaveLength(3);
+  });
+
   test("in a URL are refused, with what to do instead", async () => {
     for (const ran of [
       await osbert(["catalog", "--url", "http://jo:hunter2@127.0.0.1:1"]),
       await osbert(["catalog"], { env: { OSBERT_URL: "http://hunter2@127.0.0.1:1" } }),
     ]) {
       expect(ran.status).toBe(2);
-      expect(ran.stderr).toContain("OSBERT_CREDENTIALS=name:password");
+      expect(ran.stderr).toContain("OSBERT_LOGIN=name:password");
       expect(ran.stderr).not.toContain("hunter2");
     }
   });
 
-  test("that are wrong end with 1 and the way to give them, and are not shown", async () => {
+  test("that are wrong are told as wrong, with the place where they stand, and are not shown", async () => {
     const { url } = await realBroker([syncOnly]);
-    const ran = await osbert(["deprovision", "i", "--url", url], { env: { OSBERT_CREDENTIALS: "jo:hunter2" } });
-    expect(ran.status).toBe(1);
-    expect(ran.stderr).toMatch(/status +401[\s\S]*hint +set OSBERT_CREDENTIALS/);
-    expect(ran.stderr).not.toContain("hunter2");
+    const file = await fileWith("jo:hunter2");
+    const run = (env: Record<string, string>, ...args: string[]) =>
+      osbert(["deprovision", "i", "--url", url, ...args], { env });
+    for (const [ran, reason] of [
+      [await run({ OSBERT_LOGIN: "jo:hunter2" }), "what stands in OSBERT_LOGIN is wrong"],
+      [await run({ OSBERT_CREDENTIALS: "jo:hunter2" }), "what stands in OSBERT_CREDENTIALS is wrong"],
+      [await run({ OSBERT_TOKEN: "hunter2" }), "what stands in OSBERT_TOKEN is wrong"],
+      [await run({}, "--credentials-file", file), `what stands in ${file} is wrong`],
+      [await run({}), "you gave no name and password"],
+    ] as const) {
+      expect(ran.status).toBe(1);
+      expect(ran.stderr).toContain("could not deprovision i: the broker does not know you\n");
+      expect(ran.stderr).toMatch(/status +401[\s\S]*hint +set OSBERT_LOGIN/);
+      expect(ran.stderr).toContain(reason);
+      expect(ran.stderr).not.toContain("hunter2");
+    }
   });
 
   test("that would go over the network unencrypted are warned of", async () => {
@@ -142,7 +169,7 @@ describe("TLS", () => {
     expect(without.stderr).toContain("--ca");
     expect(asked).toEqual([]);
     const ran = await osbert(["provision", "i", "--url", url, "--ca", ca, "-p", "name=Zoë"], {
-      env: { OSBERT_CREDENTIALS: "a:b" },
+      env: { OSBERT_LOGIN: "a:b" },
     });
     expect(ran).toMatchObject({ status: 0, stdout: "i is provisioned: db, small\ndashboard: https://d\n", stderr: "" });
     expect(JSON.parse(asked[1]?.body ?? "")).toMatchObject({ parameters: { name: "Zoë" } });

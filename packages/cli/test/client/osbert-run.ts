@@ -13,6 +13,8 @@ export interface RunOptions {
   readonly stdin?: string;
   /** The standard error is a terminal of so many columns. */
   readonly terminal?: number;
+  /** The clock, where time has to pass faster than it does. */
+  readonly now?: () => number;
   /** Called with everything written to the standard error so far; `interrupt` is what Ctrl-C does. */
   readonly watch?: (stderr: string, interrupt: () => void) => void;
 }
@@ -43,7 +45,7 @@ export async function osbert(args: readonly string[], options: RunOptions = {}):
       write: writeError,
       ...(options.terminal !== undefined && { isTTY: true, columns: options.terminal }),
     },
-    now: Date.now,
+    now: options.now ?? Date.now,
     onInterrupt(listener) {
       interrupts.add(listener);
       return () => void interrupts.delete(listener);

@@ -93,7 +93,7 @@ export async function realBroker(
     url: served.url,
     env: {
       OSBERT_URL: served.url,
-      ...(credential !== null && { OSBERT_CREDENTIALS: `${credential.username}:${credential.password}` }),
+      ...(credential !== null && { OSBERT_LOGIN: `${credential.username}:${credential.password}` }),
     },
   };
 }

@@ -1,7 +1,8 @@
-import { expect, test } from "vitest";
+import { createServer, type Server } from "node:http";
+import { expect, onTestFinished, test } from "vitest";
 import { osbert } from "./osbert-run.js";
 import { database, gate, realBroker } from "./real-broker.js";
-import { plainCatalog, type Reaction, serverThat } from "./server-that.js";
+import { plainCatalog, type Reaction, serverThat, urlWithoutServer } from "./server-that.js";
 
 const provision = ["provision", "my-db", "--plan", "small", "-p", "language=de"];
 
@@ -65,16 +66,16 @@ test("on a terminal one line lives, fits its width and is gone in the end", asyn
 test("Ctrl-C ends the waiting, not the operation, and says how to look at it", async () => {
   const waits = gate();
   const { env, url } = await realBroker([database(waits)]);
-  const { OSBERT_CREDENTIALS = "" } = env;
+  const { OSBERT_LOGIN = "" } = env;
   const ran = await osbert([...provision, "--url", url], {
-    env: { OSBERT_CREDENTIALS },
+    env: { OSBERT_LOGIN },
     watch: (stderr, interrupt) => {
       if (stderr.endsWith("copying the data\n")) interrupt();
     },
   });
   expect(ran).toMatchObject({ status: 3, stdout: "" });
   expect(ran.stderr).toContain("my-db: no longer waiting; the operation goes on at the broker.");
-  expect(ran.stderr).not.toContain(OSBERT_CREDENTIALS.split(":")[1]);
+  expect(ran.stderr).not.toContain(OSBERT_LOGIN.split(":")[1]);
   const hint = /\n {2}osbert (last-operation .*)\n$/.exec(ran.stderr)?.[1]?.split(" ") ?? [];
   expect(await osbert(hint, { env })).toMatchObject({ status: 3, stdout: "my-db: in progress: copying the data\n" });
   waits.open();
@@ -136,4 +137,80 @@ test("a deleted resource that answers 410 while it is waited for is gone", async
   });
   expect(await osbert(["deprovision", "i", "--url", url])).toMatchObject({ status: 0, stdout: "i is deprovisioned\n" });
   expect(await osbert(["last-operation", "i", "--url", url])).toMatchObject({ status: 0, stdout: "i: gone\n" });
+});
+
+/** What a broker that comes up late answers to everything. */
+async function comeUp(url: string, body: object): Promise<void> {
+  const server: Server = createServer((_, response) => void response.end(JSON.stringify(body)));
+  await new Promise<void>((resolve) => server.listen(Number(new URL(url).port), "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+}
+
+const absent = "the broker does not answer; asking again for 30 s\n";
+
+test("last-operation --wait waits for a broker that is being started; without --wait it does not", async () => {
+  const url = await urlWithoutServer();
+  expect(await osbert(["last-operation", "i", "--url", url])).toMatchObject({ status: 4 });
+  let isUp: Promise<void> | undefined;
+  const ran = await osbert(["last-operation", "i", "--wait", "--url", url], {
+    watch: () => {
+      isUp ??= comeUp(url, { state: "succeeded", description: "done" });
+    },
+  });
+  await isUp;
+  expect(ran).toEqual({ status: 0, stdout: "i: succeeded: done\n", stderr: absent });
+});
+
+test("so it does for the catalog, where it has to look up names, and for a gateway that says that nobody is there", async () => {
+  const { url, asked } = await serverThat({
+    "GET /v2/catalog": [
+      (response) => void response.destroy(),
+      { status: 503, body: "<html>", headers: { "retry-after": "0" } },
+      { status: 200, body: plainCatalog },
+    ],
+    "GET /v2/service_instances/i/last_operation": [{ status: 502, body: "<html>" }, state("succeeded", "done")],
+  });
+  const ran = await osbert(["last-operation", "i", "--wait", "--service", "db", "--url", url]);
+  expect(ran).toEqual({ status: 0, stdout: "i: succeeded: done\n", stderr: absent + absent });
+  expect(asked).toHaveLength(5);
+});
+
+test("after thirty seconds it gives up", async () => {
+  const url = await urlWithoutServer();
+  let now = 0;
+  const ran = await osbert(["last-operation", "i", "--wait", "--url", url], {
+    now: () => now,
+    watch: () => {
+      now += 30_000;
+    },
+  });
+  expect(ran.status).toBe(4);
+  expect(ran.stderr).toContain("nothing listens there");
+});
+
+test("a refusal is not waited out", async () => {
+  const { url, asked } = await serverThat({});
+  expect(await osbert(["last-operation", "i", "--wait", "--url", url])).toMatchObject({ status: 1 });
+  expect(asked).toHaveLength(1);
+});
+
+test("bind bears a broker that is away when the credentials are to be fetched", async () => {
+  const { url } = await serverThat({
+    "GET /v2/catalog": { status: 200, body: plainCatalog },
+    "PUT /v2/service_instances/i/service_bindings/b": { status: 202, body: {} },
+    "GET /v2/service_instances/i/service_bindings/b/last_operation": [
+      (response) => void response.destroy(),
+      state("succeeded"),
+    ],
+    "GET /v2/service_instances/i/service_bindings/b": [
+      (response) => void response.destroy(),
+      { status: 200, body: { credentials: { uri: "db://b" } } },
+    ],
+  });
+  const ran = await osbert(["bind", "i", "b", "--url", url]);
+  expect(ran.status).toBe(0);
+  expect(JSON.parse(ran.stdout)).toEqual({ uri: "db://b" });
 });

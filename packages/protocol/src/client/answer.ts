@@ -54,8 +54,12 @@ export interface Answer {
 /** Larger bodies are not read: a broker is not trusted with the platform's memory. */
 export const largestBody = 8 * 1024 * 1024;
 
+/** The status counts before the body: of an answer that says no, a body that is endless or breaks off is left away. */
 export async function readAnswer(response: Response, now: () => number): Promise<Answer> {
-  const text = await readText(response);
+  const text = await readText(response).catch((error: unknown) => {
+    if (response.status >= 400) return "";
+    throw error;
+  });
   let body: unknown;
   try {
     body = text === "" ? undefined : JSON.parse(text);

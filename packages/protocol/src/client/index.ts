@@ -1,4 +1,4 @@
-export { type Answer, BrokerAnswerError, type BrokerAnswerErrorKind } from "./answer.js";
+export { type Answer, BrokerAnswerError, type BrokerAnswerErrorKind, parseRetryAfter } from "./answer.js";
 export {
   type CallOptions,
   type Changed,
