@@ -61,6 +61,25 @@ test.each([
   expect(ran.stderr).not.toContain("secret-password");
 });
 
+test("a 401 is a wrong password in whatever words it comes, and Retry-After is told", async () => {
+  const wrong = await adminCommand(["instance", "a"], await answers(401, "<html>"));
+  expect(wrong).toMatchObject({ status: 1, stdout: "" });
+  expect(wrong.stderr).toContain("the name or the password in OSBERT_ADMIN_LOGIN is wrong");
+  const busy = await adminCommand(["instance", "a"], await answers(429, "<html>", { "retry-after": "9" }));
+  expect(busy.status).toBe(1);
+  expect(busy.stderr).toMatch(/try again in +9 s/);
+});
+
+test("the broker's list of operators is taken for who one is where only one can be meant", async () => {
+  const { OSBERT_ADMIN_LOGIN: login, ...env } = await answers(401, "{}");
+  const one = await adminCommand(["instance", "a"], { ...env, OSBERT_ADMIN_CREDENTIALS: login });
+  expect(one.stderr).toContain("in OSBERT_ADMIN_CREDENTIALS is wrong");
+  const several = await adminCommand(["instance", "a"], { ...env, OSBERT_ADMIN_CREDENTIALS: `${login}\n${login}` });
+  expect(several.status).toBe(2);
+  expect(several.stderr).toMatch(/OSBERT_ADMIN_CREDENTIALS has several lines.*OSBERT_ADMIN_LOGIN=name:password/);
+  expect(several.stderr).not.toContain("secret-password");
+});
+
 test("the credentials do not follow a redirect", async () => {
   const asked: (string | undefined)[] = [];
   const elsewhere = createServer((request, response) => {
