@@ -1,6 +1,8 @@
+import { manualClock } from "@osbert/journal/testing";
 import { describe, expect, test, vi } from "vitest";
 import { hashedPasswords } from "../src/http/authentication/hashed-passwords.js";
-import { NoRoom, Turns } from "../src/http/authentication/turns.js";
+import { Tries } from "../src/http/authentication/tries.js";
+import { NoRoom, type Rank, Turns } from "../src/http/authentication/turns.js";
 import { hashPassword, parsePasswordHash } from "../src/http/index.js";
 import { basic, type Guarded, guarded } from "./authentication-lab.js";
 import { gate } from "./lab.js";
@@ -176,38 +178,112 @@ describe("what is open", () => {
 });
 
 describe("turns", () => {
-  test("no more run at a time than there are places, and lanes take turns", async () => {
-    const turns = new Turns({ places: 1, room: 10 });
+  const quiet = { tries: 0 };
+  const first = { tries: 0, around: quiet };
+  const again = (tries: number) => ({ tries, around: quiet });
+
+  /** Work that waits behind some that is held up; answers the order in which it was begun. */
+  async function orderOf(
+    waiting: readonly (readonly [name: string, rank: Rank])[],
+    options: { readonly places: number; readonly keptForFirst: number } = { places: 1, keptForFirst: 0 },
+  ): Promise<readonly string[]> {
+    const turns = new Turns({ ...options, room: 100 });
     const order: string[] = [];
     const held = gate();
-    const first = turns.run("a", held.wait);
-    const work = (name: string) => turns.run(name.charAt(0), async () => void order.push(name));
-    const all = ["a1", "a2", "a3", "b1", "c1", "b2"].map(work);
+    const busy = Array.from({ length: options.places }, () => turns.run(first, held.wait));
+    const all = waiting.map(([name, rank]) => turns.run(rank, async () => void order.push(name)));
     await Promise.resolve();
     expect(order).toEqual([]);
     held.open();
-    await Promise.all([first, ...all]);
-    expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
+    await Promise.all([...busy, ...all]);
+    return order;
+  }
+
+  test("who has tried less goes before who has tried more, the newest first; every fourth turn is that of the oldest", async () => {
+    const waiting = [
+      ["tenth", again(9)],
+      ["second", again(1)],
+      ["first", first],
+      ["another first", first],
+      ["third", again(2)],
+    ] as const;
+    expect(await orderOf(waiting)).toEqual(["another first", "first", "second", "tenth", "third"]);
   });
 
-  test("who fills the room stands in their own way alone", async () => {
-    const turns = new Turns({ places: 1, room: 3 });
+  test("of first tries those go first whose wider network is quiet, and every other turn the newest", async () => {
+    const loud = { tries: 0, around: { tries: 300 } };
+    const crowd = Array.from({ length: 6 }, (_, index) => [`loud ${index}`, loud] as const);
+    expect((await orderOf([["quiet", first], ...crowd]))[0]).toBe("quiet");
+    // One who is in the crowd's own network comes second.
+    const strangers = Array.from({ length: 6 }, (_, index) => [`far ${index}`, first] as const);
+    expect((await orderOf([...strangers, ["neighbour", loud]])).slice(0, 2)).toEqual(["far 5", "neighbour"]);
+  });
+
+  test("a place is kept for first tries: they do not wait for those who come again and again", async () => {
+    const turns = new Turns({ places: 2, keptForFirst: 1, room: 10 });
     const held = gate();
-    const first = turns.run("flood", held.wait);
-    const flood = ["f1", "f2", "f3", "f4"].map((name) => turns.run("flood", async () => name));
-    const other = turns.run("other", async () => "other");
-    const outcomes = Promise.allSettled([...flood, other]);
+    const guesses = [1, 2, 3].map((tries) => turns.run(again(tries), held.wait));
+    expect(await turns.run(first, async () => "in")).toBe("in");
     held.open();
-    await first;
-    expect(
-      (await outcomes).map((outcome) => (outcome.status === "fulfilled" ? outcome.value : outcome.reason)),
-    ).toEqual(["f1", "f2", expect.any(NoRoom), expect.any(NoRoom), "other"]);
+    await Promise.all(guesses);
+  });
+
+  test("when the room is full, who has tried most is refused, and of equals the oldest", async () => {
+    const turns = new Turns({ places: 1, keptForFirst: 0, room: 3 });
+    const held = gate();
+    const busy = turns.run(first, held.wait);
+    const all = [again(1), again(7), first, first, first, again(8)].map((rank, index) =>
+      turns.run(rank, async () => index),
+    );
+    const outcomes = Promise.allSettled(all);
+    held.open();
+    await busy;
+    expect((await outcomes).map(({ status }) => status)).toEqual([
+      "rejected",
+      "rejected",
+      "fulfilled",
+      "fulfilled",
+      "fulfilled",
+      "rejected",
+    ]);
+    await expect(all[1]).rejects.toBeInstanceOf(NoRoom);
   });
 
   test("a piece of work that fails passes its place on", async () => {
-    const turns = new Turns({ places: 1, room: 3 });
-    await expect(turns.run("a", () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
+    const turns = new Turns({ places: 1, keptForFirst: 0, room: 3 });
+    await expect(turns.run(first, () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
     const work = vi.fn(async () => "done");
-    expect(await turns.run("a", work)).toBe("done");
+    expect(await turns.run(first, work)).toBe("done");
+  });
+});
+
+describe("tries", () => {
+  test("count for an address and for the network around it, until one was right", () => {
+    const tries = new Tries(manualClock());
+    const begin = (network: string) => {
+      const { tries: own, around } = tries.begin(network);
+      return [own, around.tries];
+    };
+    expect([begin("10.0.0.1"), begin("10.0.0.1"), begin("10.0.0.2"), begin("10.0.1.1")]).toEqual([
+      [0, 1],
+      [1, 2],
+      [0, 3],
+      [0, 1],
+    ]);
+    tries.succeeded("10.0.0.1");
+    expect(begin("10.0.0.1")).toEqual([0, 2]);
+    expect([begin("2001:db8:1:2::/64"), begin("2001:db8:1:3::/64"), begin("2001:db8:2:3::/64")]).toEqual([
+      [0, 1],
+      [0, 2],
+      [0, 1],
+    ]);
+  });
+
+  test("are forgotten after a quarter of an hour of peace", async () => {
+    const clock = manualClock();
+    const tries = new Tries(clock);
+    tries.begin("10.0.0.1");
+    await clock.advance(900_001);
+    expect(tries.begin("10.0.0.1")).toEqual({ tries: 0, around: expect.objectContaining({ tries: 1 }) });
   });
 });

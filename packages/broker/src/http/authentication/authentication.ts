@@ -33,7 +33,7 @@ export function authentication(
 ): Authenticate {
   const sorted = sortCredentials(credentials);
   const plain = plainPasswords(sorted.passwords);
-  const hashed = sorted.hashes.length === 0 ? undefined : hashedPasswords(sorted.hashes, observe);
+  const hashed = sorted.hashes.length === 0 ? undefined : hashedPasswords(sorted.hashes, observe, clock);
   const byToken = bearerAuthentication(sorted.issuers, { clock, observe });
   const byCertificate = certificateAuthentication(sorted.certificates);
   const slowDown = limits === "none" ? undefined : new SlowDown(limits, clock, observe);

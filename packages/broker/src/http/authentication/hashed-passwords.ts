@@ -1,4 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { type Clock, systemClock } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { BasicPair } from "./basic-header.js";
 import { BoundedMap } from "./bounded-map.js";
@@ -6,13 +7,17 @@ import { type HashedCredential, isFor } from "./credential.js";
 import type { ObserveAuthentication } from "./event.js";
 import { groupBy } from "./group-by.js";
 import { type PasswordHash, parsePasswordHash, scryptOf } from "./password-hash.js";
+import { nameKey } from "./slow-down.js";
+import { Tries } from "./tries.js";
 import { NoRoom, Turns } from "./turns.js";
 
 /** Passwords that were right once, so that not every request pays for scrypt. */
 const mostRemembered = 1_000;
-/** scrypt shares the threads of the process with files and name look-ups, and takes memory: few at a time. */
-const placesForScrypt = 2;
-const roomForScrypt = 256;
+/**
+ * scrypt shares the threads of the process with files and name look-ups, and takes memory: few at a time. One for the process, as its
+ * threads are: platforms, operators and those who watch are let in by credentials of their own, and all of them go through here.
+ */
+const scryptTurns = new Turns({ places: 2, keptForFirst: 1, room: 256 });
 
 interface Known {
   readonly credential: HashedCredential;
@@ -33,6 +38,7 @@ export interface HashedPasswords {
 export function hashedPasswords(
   credentials: readonly HashedCredential[],
   observe: ObserveAuthentication = () => undefined,
+  clock: Clock = systemClock,
 ): HashedPasswords {
   const key = randomBytes(32);
   const known = credentials.map(
@@ -42,7 +48,7 @@ export function hashedPasswords(
   const dummies = dummiesFor([...byName.values()]);
   const found = new BoundedMap<readonly Known[]>(mostRemembered);
   const underWay = new Map<string, Promise<readonly Known[]>>();
-  const turns = new Turns({ places: placesForScrypt, room: roomForScrypt });
+  const tries = new Tries(clock);
 
   // The key is of this process alone: who reads its memory later learns nothing to try elsewhere.
   const digestOf = ({ username, password }: BasicPair) =>
@@ -65,11 +71,21 @@ export function hashedPasswords(
   }
 
   /** The same pair asked again from the same place meanwhile shares the work. */
-  function compareOnce(given: BasicPair, digest: string, network: string): Promise<readonly Known[]> {
+  function compareOnce(given: BasicPair, digest: string, platform: string, network: string): Promise<readonly Known[]> {
     const id = `${digest} ${network}`;
     const already = underWay.get(id);
     if (already !== undefined) return already;
-    const begun = turns.run(network, () => compare(given)).finally(() => underWay.delete(id));
+    // Where the address is not known, all share one; the user name stands in for it, for whatever a guesser's choice of it is worth.
+    const from = network === "" ? nameKey({ network, name: given.username }) : network;
+    const begun = scryptTurns
+      .run(tries.begin(from), async () => {
+        // The same password may have been found right for another who asked, while this one waited.
+        const known = found.get(digest);
+        const matching = known !== undefined && nameFor(known, platform) !== undefined ? known : await compare(given);
+        if (matching.length > 0) tries.succeeded(from);
+        return matching;
+      })
+      .finally(() => underWay.delete(id));
     underWay.set(id, begun);
     return begun;
   }
@@ -79,7 +95,7 @@ export function hashedPasswords(
     async check(given, platform, network) {
       const digest = digestOf(given);
       try {
-        const matching = await compareOnce(given, digest, network);
+        const matching = await compareOnce(given, digest, platform, network);
         if (matching.length > 0) found.set(digest, matching);
         return nameFor(matching, platform);
       } catch (cause) {

@@ -11,6 +11,17 @@ export function networkOf(address: string | undefined): string {
   return last.network;
 }
 
+/**
+ * The network around one that `networkOf` has told: the first 24 bits of an IPv4 address, the first 48 of an IPv6 address, as providers
+ * hand them out. What is neither stands alone.
+ */
+export function widerNetworkOf(network: string): string {
+  const [, v4] = /^(\d+\.\d+\.\d+)\.\d+$/.exec(network) ?? [];
+  if (v4 !== undefined) return `${v4}.0/24`;
+  const [, v6] = /^([0-9a-f]+:[0-9a-f]+:[0-9a-f]+):[0-9a-f]+::\/64$/.exec(network) ?? [];
+  return v6 === undefined ? network : `${v6}::/48`;
+}
+
 let last = { address: "", network: "" };
 
 function networkOfAnother(address: string): string {

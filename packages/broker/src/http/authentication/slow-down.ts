@@ -161,8 +161,8 @@ function keysOf(guesser: Guesser): readonly [ofName: string, ofAddress: string] 
   return [nameKey(guesser), `${guesser.network}\n`];
 }
 
-/** Of bounded length, whatever the name. */
-function nameKey({ network, name }: Guesser): string {
+/** A user name from a network. Of bounded length, whatever the name. */
+export function nameKey({ network, name }: Guesser): string {
   const short = name.length <= 64 ? `=${name}` : createHash("sha256").update(name).digest("base64");
   return `${network}\n${short}`;
 }
