@@ -4,6 +4,7 @@ import {
   observedStore,
   openJournal,
   type Store,
+  type StoreAnswered,
   systemClock,
 } from "@osbert/journal";
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
@@ -15,7 +16,7 @@ import { type BrokerCatalog, buildCatalog, type CatalogOptions, retiring } from 
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
-import { type Readiness, storeProbe } from "./observe/readiness.js";
+import { type Readiness, StoreProbe } from "./observe/readiness.js";
 import type { StderrLevel } from "./observe/stderr-log.js";
 import type { Tracing } from "./observe/tracing.js";
 import { aroundOf, brokerEvent, type Watch, watchOf } from "./observe/watch.js";
@@ -80,8 +81,10 @@ export interface Broker {
     services: readonly Service[],
     options?: CatalogOptions & { readonly retirePlansInUse?: boolean },
   ): Promise<void>;
-  /** Whether requests should be sent to this process: it has started, its store answers, it is not about to stop. Takes two seconds at most. */
+  /** Whether requests should be sent to this process: it has started, its store answers and takes writes, it is not about to stop. Takes two seconds at most. */
   readiness(): Promise<Readiness>;
+  /** What is wrong with the store, for a person: it does not answer, or takes no writes. `null`: nothing is known. Takes two seconds at most. */
+  storeTrouble(): Promise<string | null>;
   /** Says in `readiness` that the broker is about to stop, and changes nothing else: for load balancers that need a moment. */
   announceStop(): void;
   /** How much is open in all processes on the store, counted within bounds. */
@@ -131,7 +134,7 @@ export function createBroker(options: BrokerOptions): Broker {
     ...options.journal?.retention,
   };
   const watch = watchOf(options, () => catalog);
-  const probe = storeProbe(options.store, readinessMs);
+  const probe = new StoreProbe(options.store, readinessMs);
   let stopping = false;
   const started = () => {
     if (running === undefined) throw new BrokerError("unavailable", "the broker is starting", { retryAfterSeconds: 1 });
@@ -144,7 +147,7 @@ export function createBroker(options: BrokerOptions): Broker {
     (await started().journal.parts(key, bindingPrefix, { limit: bindingPage })).items;
   const open = async () => {
     const kinds = operationKinds({ catalog: () => catalog, bindingsOf });
-    const journal = await openJournal({ ...options.journal, ...watching(options, watch), retention, kinds });
+    const journal = await openJournal({ ...options.journal, ...watching(options, watch, probe), retention, kinds });
     const clock = options.journal?.clock ?? systemClock;
     const pauses = new Pauses({ journal, clock, pollMs: options.store.pace.pollMs === null ? null : pausePollMs });
     const cascade = options.cascade ?? false;
@@ -193,8 +196,12 @@ export function createBroker(options: BrokerOptions): Broker {
     async readiness() {
       const state = stopping ? "the broker is stopping" : running === undefined ? "the broker is starting" : null;
       // A store that is not open, or not any more, is not asked.
-      const reason = state ?? (await probe());
+      const reason = state ?? (await this.storeTrouble());
       return reason === null ? { ready: true, reasons: [] } : { ready: false, reasons: [reason] };
+    },
+    async storeTrouble() {
+      const { journal } = started();
+      return probe.trouble({ write: () => writeSomething(journal) });
     },
     announceStop() {
       stopping = true;
@@ -241,16 +248,37 @@ function warningText({ path, message }: Finding): string {
   return `${path} ${message}`;
 }
 
-/** What the journal is given so that it can be watched; nothing of it if nobody watches. An observer of the journal alone is told, too. */
+/** Not the key of any instance: those have a slash. */
+const probeKey = "broker.readiness";
+/** About what an operation takes. */
+const probeText = "x".repeat(32_768);
+
+/** What it leaves is gone with the next pruning. */
+async function writeSomething(journal: Journal): Promise<void> {
+  const change = { data: null, entries: [{ kind: "readiness", payload: probeText }], gone: true };
+  const by = { actor: { type: "system", subject: "readiness" } } as const;
+  await journal.transact(probeKey, () => ({ result: null, change }), { by, timeoutMs: readinessMs });
+}
+
+/**
+ * The store, and what the journal is given so that it can be watched. An observer of the journal alone is told, too. Calls of the store
+ * are looked at one by one only if someone wants to measure them.
+ */
 function watching(
   { store, journal }: BrokerOptions,
   watch: Watch | undefined,
+  probe: StoreProbe,
 ): Pick<JournalOptions, "store" | "observe" | "around"> {
-  if (watch === undefined) return { store };
+  if (watch === undefined) return { store, observe: (event) => probe.noticeEvent(event) };
   const { tell, tracing, measuresStore, catalog } = watch;
+  const heard = (event: StoreAnswered) => {
+    probe.notice(event);
+    tell(event);
+  };
   return {
-    store: measuresStore ? observedStore(store, tell) : store,
+    store: measuresStore ? observedStore(store, heard) : store,
     observe: (event) => {
+      probe.noticeEvent(event);
       tell(brokerEvent(event, catalog()));
       journal?.observe?.(event);
     },

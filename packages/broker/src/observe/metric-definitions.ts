@@ -105,7 +105,7 @@ export const metricDefinitions = {
     name: "osbert_store_up",
     type: "gauge",
     labels: [],
-    help: "1 if the store answered this scrape within two seconds, else 0; the numbers of all processes are then left out.",
+    help: "1 if the store answered this scrape within two seconds and takes writes, else 0; if it did not answer, the numbers of all processes are left out.",
   },
   storeDuration: {
     name: "osbert_store_duration_seconds",

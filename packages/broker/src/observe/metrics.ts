@@ -14,6 +14,8 @@ export interface Measured {
   /** Operations that run in this process. */
   readonly running: number;
   backlog(): Promise<BrokerBacklog>;
+  /** What is wrong with the store; `null`: nothing. */
+  storeTrouble(): Promise<string | null>;
 }
 
 /** Prometheus metrics of one broker: `observe` goes to `createBroker`, the whole to `serve`, which answers `/metrics` with it. */
@@ -124,9 +126,9 @@ export function metrics(options: MetricsOptions = {}): Metrics {
     return name;
   };
 
-  const measure = (backlog: BrokerBacklog | undefined): void => {
+  const measure = (backlog: BrokerBacklog | undefined, isUp: boolean): void => {
     for (const each of [open, due, stuck, oldest, backlogComplete]) each.reset();
-    storeUp.set(backlog === undefined ? 0 : 1);
+    storeUp.set(isUp ? 1 : 0);
     waiting.remove();
     if (backlog === undefined) return;
     waiting.set(backlog.waiting);
@@ -155,9 +157,12 @@ export function metrics(options: MetricsOptions = {}): Metrics {
     registry,
     contentType: registry.contentType,
     async scrape(broker) {
-      const backlog = await look(broker);
+      const [backlog, trouble] = await Promise.all([
+        look(broker),
+        broker.storeTrouble().catch(() => "the broker has not started"),
+      ]);
       // Without a pause between the two, so that two scrapes at a time do not mix.
-      measure(backlog);
+      measure(backlog, backlog !== undefined && trouble === null);
       running.set(broker.running);
       return registry.metrics();
     },

@@ -120,7 +120,7 @@ test("a store that does not answer is told, and does not hold the scrape up", as
   expect((await watched.ask("GET", instance)).status).toBe(503);
   const refused = await scrape(watched);
   expect(refused.get('osbert_store_failures_total{call="read"}')).toBeGreaterThanOrEqual(1);
-  expect(refused.get("osbert_store_up")).toBe(1);
+  expect(refused.get("osbert_store_up")).toBe(0);
   store.comeBack();
 });
 

@@ -1,10 +1,15 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { memoryStore } from "@osbert/journal/memory";
+import { sqliteStore } from "@osbert/journal/sqlite";
 import { faultyStore } from "@osbert/journal/testing";
-import { expect, test } from "vitest";
+import Database from "better-sqlite3";
+import { expect, onTestFinished, test } from "vitest";
 import { fetchHandler } from "../../src/http/index.js";
 import { createBroker } from "../../src/index.js";
 import { metrics } from "../../src/observe/index.js";
-import { lab } from "../lab.js";
+import { ids, lab } from "../lab.js";
 import { platform, watchedBroker, watcher } from "./watched-broker.js";
 
 test("/readyz: 200 with a platform's or a watcher's credential while the broker has started and its store answers", async () => {
@@ -68,6 +73,60 @@ test("/readyz: 503 with the reason when the store refuses, when it hangs, and 20
   expect(asked() - before).toBe(1);
   store.comeBack();
   await expect.poll(async () => (await ask("GET", "/readyz")).status).toBe(200);
+});
+
+test("/readyz and the metric tell of a store that answers and takes no writes, once one has failed, until one succeeds", async () => {
+  const { service } = lab();
+  const store = faultyStore(memoryStore());
+  const seen = metrics({ process: false });
+  const options = { services: [service], store, observe: seen.observe, journal: { timeoutMs: 200 } };
+  const { ask } = await watchedBroker(options, { metrics: seen });
+  const up = async () => /^osbert_store_up (\d)$/m.exec(await (await ask("GET", "/metrics")).text())?.[1];
+  const commits = () => store.calls.filter(({ method }) => method === "commit").length;
+  const before = commits();
+  expect([(await ask("GET", "/readyz")).status, await up()]).toEqual([200, "1"]);
+  // In peace nothing is written for it.
+  expect(commits()).toBe(before);
+
+  store.breakDown("refused", ["commit"]);
+  const body = { service_id: ids.service, plan_id: ids.large, organization_guid: "o", space_guid: "s" };
+  expect((await ask("PUT", "/v2/service_instances/i?accepts_incomplete=true", { body })).status).toBe(503);
+  const refused = await ask("GET", "/readyz");
+  expect([refused.status, await refused.json()]).toEqual([
+    503,
+    { status: "not ready", reasons: [expect.stringMatching(/does not take what is written|not answered within/)] },
+  ]);
+  expect(await up()).toBe("0");
+  store.comeBack();
+  await expect.poll(async () => (await ask("GET", "/readyz")).status, { timeout: 10_000 }).toBe(200);
+  expect(await up()).toBe("1");
+});
+
+test("/readyz: 503 while the disk is full, and 200 when there is room again", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "osbert-full-"));
+  const path = join(folder, "broker.db");
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const { service } = lab();
+  const store = sqliteStore(path, { maxPages: 150 });
+  const { ask } = await watchedBroker({ services: [service], store, journal: { timeoutMs: 200 } });
+  const parameters = { text: "x".repeat(20_000) };
+  const body = {
+    service_id: ids.service,
+    plan_id: ids.large,
+    organization_guid: "o",
+    space_guid: "s",
+    parameters,
+  };
+  let status = 0;
+  for (let n = 0; n < 100 && status !== 503; n++)
+    status = (await ask("PUT", `/v2/service_instances/i${n}?accepts_incomplete=true`, { body })).status;
+  expect(status).toBe(503);
+  expect((await ask("GET", "/readyz")).status).toBe(503);
+  // The disk grows: past the store, which may not.
+  const database = new Database(path, { timeout: 5_000 });
+  for (const table of ["entry", "part"]) database.exec(`delete from ${table} where resource <= 12`);
+  database.close();
+  await expect.poll(async () => (await ask("GET", "/readyz")).status, { timeout: 10_000 }).toBe(200);
 });
 
 test("/readyz: 503 before the start, and from the moment that a stop is announced, while requests are still answered", async () => {
