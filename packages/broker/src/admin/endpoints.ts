@@ -2,9 +2,11 @@ import { BrokerError, type JsonObject } from "@osbert/protocol";
 import { type Answer, answer } from "../answers/answer.js";
 import { type AuthenticationOptions, authentication } from "../http/authentication/authentication.js";
 import type { Credential } from "../http/authentication/credential.js";
+import { refusedCaller } from "../http/authentication/refused-caller.js";
 import { readJsonObject } from "../http/read-json.js";
 import type { WireRequest } from "../http/wire.js";
 import type { InstancePhase } from "../instances/instance-record.js";
+import type { RefusedCaller } from "../observe/event.js";
 import { requiredText } from "../requests/fields.js";
 import type { Act } from "./act.js";
 import type { Operator } from "./operator.js";
@@ -40,6 +42,7 @@ export type AdminEndpoints = (request: AdminRequest, requestId: string | null, s
 /** Who watches requests is told of these, too. */
 export interface Seen {
   matched(route: { readonly name: string; readonly instance?: string; readonly binding?: string }): void;
+  authenticating(caller: () => RefusedCaller): void;
   authenticated(credential: string, platform: string): void;
 }
 
@@ -70,6 +73,7 @@ export function adminEndpoints(
   return async (request, requestId, seen) => {
     seen?.matched({ name: "admin" });
     const { peer } = request;
+    seen?.authenticating(() => refusedCaller(request, (username) => authenticate.knows?.(username) === true));
     const credential = await authenticate({ authorization: request.header("authorization"), platform: "", peer });
     if (credential === undefined) throw new BrokerError("unauthorized", "a valid admin credential is needed");
     const [path = "", search = ""] = splitOnce(request.url, "?");

@@ -19,6 +19,7 @@ import type { VerbRequest } from "../verbs.js";
 import type { Authenticate, Authenticated } from "./authentication/authenticate.js";
 import { type AuthenticationOptions, authentication, openToAll } from "./authentication/authentication.js";
 import type { Credential } from "./authentication/credential.js";
+import { refusedCaller } from "./authentication/refused-caller.js";
 import { type Page, type PagesOptions, pagesOf } from "./pages.js";
 import { readJsonObject } from "./read-json.js";
 import { requestIdentity, requestIdentityHeader } from "./request-identity.js";
@@ -159,8 +160,11 @@ function authenticated(
   { authenticate }: Wiring,
   { request, seen, split }: Incoming,
   goOn: (credential: string) => Answer | Promise<Answer>,
+  page?: Page,
 ): Answer | Promise<Answer> {
   const platform = split?.platform ?? "";
+  const knows = (username: string) => page?.knows(username) === true || authenticate.knows?.(username) === true;
+  seen?.authenticating(() => refusedCaller(request, knows));
   const judge = (credential: Authenticated) => {
     // Whatever was wrong, it is told in the same words.
     if (credential === undefined) throw new BrokerError("unauthorized", "valid credentials are needed");
@@ -175,7 +179,7 @@ async function readPage(page: Page, wiring: Wiring, incoming: Incoming): Promise
   const { request, seen } = incoming;
   seen?.matched(page);
   if (await page.mayRead(request)) return page.answer(request.method);
-  return authenticated(wiring, incoming, () => page.answer(request.method));
+  return authenticated(wiring, incoming, () => page.answer(request.method), page);
 }
 
 function respondTo(credential: string, wiring: Wiring, incoming: Incoming): Answer | Promise<Answer> {

@@ -21,6 +21,8 @@ export interface Page {
   readonly name: string;
   /** Whether it may be read without a platform's credential. */
   mayRead(request: WireRequest): boolean | Promise<boolean>;
+  /** Whether someone of this user name may. */
+  knows(username: string): boolean;
   answer(method: string): Promise<Answer>;
 }
 
@@ -30,10 +32,12 @@ export function pagesOf(broker: Broker, options: PagesOptions): ReadonlyMap<stri
   const watcher = authentication(options.watchers ?? [], { slowDown: "none" });
   const isWatcher = async ({ header, peer }: WireRequest) =>
     (await watcher({ authorization: header("authorization"), platform: "", peer })) !== undefined;
+  const knows = (username: string) => watcher.knows?.(username) === true;
   const pages = new Map<string, Page>();
   pages.set("/readyz", {
     name: "readyz",
     mayRead: (request) => options.openReadiness === true || isWatcher(request),
+    knows,
     answer: (method) => readable(method, () => readiness(broker)),
   });
   const { metrics } = options;
@@ -41,6 +45,7 @@ export function pagesOf(broker: Broker, options: PagesOptions): ReadonlyMap<stri
     pages.set("/metrics", {
       name: "metrics",
       mayRead: isWatcher,
+      knows,
       answer: (method) =>
         readable(method, async () => {
           const body = await metrics.scrape(broker);

@@ -66,6 +66,16 @@ export interface RequestAnswered {
   readonly operation: string | null;
   readonly requestId: string | null;
   readonly tookMs: number;
+  /** Who asked, where they were not let in: a 401, or a 429 for too many guesses. */
+  readonly refused: RefusedCaller | null;
+}
+
+/** As much as may be told of a caller who was not let in. */
+export interface RefusedCaller {
+  /** The IPv4 address or IPv6 network, in printable characters. */
+  readonly network: string;
+  /** The user name only if a credential has it: what is nobody's name may be a password that was typed in its place. */
+  readonly user: { readonly kind: "known"; readonly name: string } | { readonly kind: "unknown" | "none" };
 }
 
 /** A name out of the catalog; "unknown" for an id that it does not have; `null` if the request named none. */

@@ -6,9 +6,10 @@ export type {
   NamedInRequest,
   Observer,
   OperationPlace,
+  RefusedCaller,
   RequestAnswered,
 } from "./event.js";
-export { type Logger, logTo } from "./log-to.js";
+export { type Logger, type LogOptions, logTo } from "./log-to.js";
 export { type MetricDefinition, metricDefinitions } from "./metric-definitions.js";
 export { type Measured, type Metrics, type MetricsOptions, metrics } from "./metrics.js";
 export type { Readiness } from "./readiness.js";

@@ -1,6 +1,8 @@
+import type { Clock } from "@osbert/journal";
 import { errorDetails, errorFacts } from "./error-facts.js";
 import type { BrokerEvent, Observer, RequestAnswered } from "./event.js";
 import { failedStep } from "./failed-step.js";
+import { RefusalGatherer, type RefusedCallers } from "./refused-callers.js";
 
 /** What is called on a logger; pino's fits, and so do many others. */
 export interface Logger {
@@ -10,15 +12,25 @@ export interface Logger {
   error(fields: object, message: string): void;
 }
 
+export interface LogOptions {
+  /** By which refused requests are gathered. */
+  readonly clock?: Clock;
+}
+
 type Level = keyof Logger;
 
 /**
  * One line for each thing that happens, with the ids of request, operation, instance and binding. What a platform does wrong is `info`,
  * what goes wrong here `error`, what is tried again `warn`; polls, steps and stacks are `debug`. No header, parameter, credential, state
  * or result is ever logged; of an error its class and message are, as the platform is told them.
+ *
+ * Requests that are not let in (401, 429) are gathered, as one line for each network and minute; each of them is `debug`.
  */
-export function logTo(logger: Logger): Observer {
+export function logTo(logger: Logger, { clock = lightClock }: LogOptions = {}): Observer {
+  const refusals = new RefusalGatherer(clock, (callers) => logger.warn(refusedFields(callers), refusedMessage));
   const log = (event: BrokerEvent) => {
+    if (event.kind === "request answered" && event.refused !== null)
+      refusals.add(event.refused, event.status === 429 ? 429 : 401);
     const line = lineOf(event);
     if (line === undefined) return;
     logger[line.level](line.fields, line.message);
@@ -128,8 +140,27 @@ function requestLine(event: RequestAnswered): Line {
     ...(cause !== undefined && { error: errorFacts(cause) }),
   };
   const changes = method !== "GET" && method !== "HEAD";
-  const level = status >= 500 ? "error" : status >= 400 || changes ? "info" : "debug";
+  // A stranger must not be able to write the log: what they do is gathered.
+  const isTold = event.refused === null && (status >= 400 || changes);
+  const level = status >= 500 ? "error" : isTold ? "info" : "debug";
   return { level, message: `${route ?? "request"} answered with ${status}`, fields, error: cause };
+}
+
+/** Whose timers do not keep a process from ending that has nothing else to do. */
+const lightClock: Clock = {
+  monotonicMs: () => performance.now(),
+  after(ms, wake) {
+    const timer = setTimeout(wake, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+const refusedMessage = "requests were refused: they had no valid credential";
+
+/** Without the counts that are 0. */
+function refusedFields({ network, names, ...counts }: RefusedCallers): object {
+  const counted = Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
+  return { network, ...counted, ...(names.length > 0 && { names }) };
 }
 
 /** The ids by which lines of one story are found. */

@@ -27,6 +27,12 @@ export const metricDefinitions = {
     help: "Time from a request to its answer.",
     buckets: requestBuckets,
   },
+  refused: {
+    name: "osbert_requests_refused_total",
+    type: "counter",
+    labels: ["status", "user"],
+    help: "Requests that were not let in: 401 without a valid credential, 429 after too many guesses. The user is known if a credential has the user name, unknown if none has, none if the request has no user name.",
+  },
   accepted: {
     name: "osbert_operations_accepted_total",
     type: "counter",

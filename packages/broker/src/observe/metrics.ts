@@ -43,6 +43,7 @@ export function metrics(options: MetricsOptions = {}): Metrics {
 
   const requests = counter("requests");
   const requestDuration = histogram("requestDuration");
+  const refused = counter("refused");
   const accepted = counter("accepted");
   const operations = counter("operations");
   const operationDuration = histogram("operationDuration");
@@ -70,6 +71,7 @@ export function metrics(options: MetricsOptions = {}): Metrics {
         const { service, plan, status } = event;
         const labels = { verb: event.route ?? "none", service: service ?? "none", plan: plan ?? "none" };
         requests.inc({ ...labels, status });
+        if (event.refused !== null) refused.inc({ status, user: event.refused.user.kind });
         requestDuration.observe(labels, event.tookMs / 1_000);
         return;
       }

@@ -1,7 +1,7 @@
 import { runInside } from "@osbert/journal";
 import type { BrokerError } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import type { NamedInRequest, RequestAnswered } from "./event.js";
+import type { NamedInRequest, RefusedCaller, RequestAnswered } from "./event.js";
 import type { AroundRequest, Tracing } from "./tracing.js";
 import type { Watch } from "./watch.js";
 
@@ -21,6 +21,12 @@ export class SeenRequest {
   #planId: unknown;
   #operation: string | null = null;
   #error: BrokerError | undefined;
+  #caller: (() => RefusedCaller) | undefined;
+
+  /** Before it is known who asks. `caller` is called only if they are not let in. */
+  authenticating(caller: () => RefusedCaller): void {
+    this.#caller = caller;
+  }
 
   authenticated(credential: string, platform: string): void {
     this.#credential = credential;
@@ -74,7 +80,14 @@ export class SeenRequest {
       operation: this.#operation,
       requestId,
       tookMs,
+      refused: this.#refused(),
     };
+  }
+
+  #refused(): RefusedCaller | null {
+    const code = this.#error?.code;
+    if (this.#credential !== null || (code !== "unauthorized" && code !== "too-many-requests")) return null;
+    return this.#caller?.() ?? null;
   }
 }
 

@@ -65,7 +65,8 @@ test("what a platform does wrong is info, with the reason; what goes wrong here 
   store.breakDown("refused", ["read"]);
   await ask("GET", instance);
   store.comeBack();
-  expect(said("request answered with 401")[0]).toMatchObject({ level: levels.info, errorCode: "unauthorized" });
+  // Anyone could fill the log with these; refusals.test.ts has what is told instead.
+  expect(said("request answered with 401")).toEqual([]);
   expect(said("provision answered with 400")[0]).toMatchObject({ level: levels.info, errorCode: "bad-request" });
   expect(said("provision answered with 400")[0]?.description).toContain("plan_id");
   expect(said("provision answered with 413")[0]).toMatchObject({ level: levels.info, errorCode: "too-large" });

@@ -45,10 +45,9 @@ export interface ExchangeableAuthentication {
 
 export function exchangeableAuthentication(first: readonly Credential[], log: Logger): ExchangeableAuthentication {
   let current = authenticateWith(first, log);
-  const authenticate: Authenticate = Object.defineProperty(
+  const authenticate: Authenticate = Object.defineProperties(
     (request: Parameters<Authenticate>[0]) => current(request),
-    "challenge",
-    { get: () => current.challenge },
+    { challenge: { get: () => current.challenge }, knows: { get: () => current.knows } },
   );
   return {
     authenticate,
@@ -61,8 +60,6 @@ export function exchangeableAuthentication(first: readonly Credential[], log: Lo
 function authenticateWith(credentials: readonly Credential[], log: Logger): Authenticate {
   return authentication(credentials, {
     observe(event) {
-      if (event.kind === "guesses refused")
-        log.warn({ network: event.network }, "too many wrong passwords; more are refused for a while");
       if (event.kind === "keys unavailable") {
         const error = event.error instanceof Error ? event.error.message : String(event.error);
         log.warn({ issuer: event.issuer, error }, "the keys of an issuer of tokens cannot be had");

@@ -36,4 +36,6 @@ export interface Authenticate {
   (request: AuthenticationRequest): Authenticated | Promise<Authenticated>;
   /** What `WWW-Authenticate` says on a 401. */
   readonly challenge?: string;
+  /** Whether a credential has this user name. For logs, which tell no other names. */
+  readonly knows?: (username: string) => boolean;
 }

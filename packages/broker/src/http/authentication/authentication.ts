@@ -83,7 +83,11 @@ export function authentication(
     // No user name is known before the token is verified. No signature is guessed either: tokens are never refused unread.
     return settled(byToken(token, request.platform), { network: networkOf(request.peer?.address), name: "\nbearer" });
   };
-  return Object.assign(authenticate, { challenge: challengeOf(sorted) });
+  const names = new Set([...sorted.passwords, ...sorted.hashes].map(({ username }) => username));
+  return Object.assign(authenticate, {
+    challenge: challengeOf(sorted),
+    knows: (username: string) => names.has(username),
+  });
 }
 
 /** Every scheme that could help; basic where none would, since a 401 must name one. */
