@@ -118,3 +118,25 @@ test("a first start that fails keeps no password that nobody has seen", async ()
   again.signal("SIGTERM");
   await again.ended;
 });
+
+test("a collector of traces that does not answer is told once, with the time of day and the date", async () => {
+  const yaml = `module: ${servicesModule}\nlisten: { port: 0 }\nstore: "memory:"\ntracing: { endpoint: "http://user:planted-secret@127.0.0.1:1/v1/traces" }\n`;
+  const broker = start(["serve"], { cwd: folderWith({ "osbert.yaml": yaml }), env: { OSBERT_CREDENTIALS: "a:b" } });
+  const url = await answersAt(broker);
+  expect((await ask(url, "GET", "/v2/catalog", { credential: "a:b" })).status).toBe(200);
+  await broker.says(
+    /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ warn {2}traces cannot be sent.*127\.0\.0\.1:1\/v1\/traces.*ECONNREFUSED/,
+  );
+  expect(broker.stderr()).not.toContain("planted-secret");
+});
+
+test.each([
+  ["data: /proc/nowhere/data", /the folder \/proc\/nowhere\/data cannot be made/],
+  ["data: osbert.yaml/data", /the folder .*osbert\.yaml\/data cannot be made \(ENOTDIR\)/],
+  ["store: sqlite:/proc/nowhere/data/broker.db", /the folder \/proc\/nowhere\/data for the store cannot be made/],
+])("a folder that cannot be made is told, not tried for ever: %s", async (setting, words) => {
+  const cwd = folderWith({ "osbert.yaml": `module: ${servicesModule}\nlisten: { port: 0 }\n${setting}\n` });
+  const { status, stderr } = await run(["serve"], { cwd });
+  expect(status).not.toBe(0);
+  expect(stderr).toMatch(words);
+});

@@ -51,7 +51,7 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
   const credentials = credentialsOf(loaded);
   const operators = operatorCredentialsOf(loaded);
   const figures = settings.metrics.enabled ? metrics() : undefined;
-  const sent = settings.tracing.endpoint === undefined ? undefined : sendTraces(settings.tracing.endpoint);
+  const sent = settings.tracing.endpoint === undefined ? undefined : sendTraces(settings.tracing.endpoint, log);
   const seeing = {
     observe: [logTo(log), ...(figures === undefined ? [] : [figures.observe])],
     ...(sent !== undefined && { tracing: sent.tracing }),

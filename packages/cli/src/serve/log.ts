@@ -12,10 +12,10 @@ function writeLine(line: string): void {
   process.stderr.write(line);
 }
 
-/** `12:00:01 warn  the words {"other":"facts"}` */
+/** `2030-01-01T12:00:01Z warn  the words {"other":"facts"}` */
 function textLine(json: string): string {
   const { level, time, msg, ...facts } = JSON.parse(json) as Readonly<Record<string, unknown>>;
   const name = pino.levels.labels[Number(level)] ?? "";
   const rest = Object.keys(facts).length === 0 ? "" : ` ${JSON.stringify(facts)}`;
-  return `${String(time).slice(11, 19)} ${name.padEnd(5)} ${String(msg ?? "")}${rest}\n`;
+  return `${String(time).slice(0, 19)}Z ${name.padEnd(5)} ${String(msg ?? "")}${rest}\n`;
 }

@@ -1,9 +1,9 @@
-import { mkdir } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { JournalError, type Store } from "@osbert/journal";
 import { type EncryptedStore, encryptedStore, parseKeyRing } from "@osbert/journal/encryption";
 import type { Settings } from "../settings/table.js";
 import { Told } from "../told.js";
+import { makeFolder } from "./make-folder.js";
 
 /** A store that is not open yet, and what it needs to be let go of afterwards. */
 export interface ChosenStore {
@@ -38,7 +38,7 @@ async function choosePlainStore(
   if (url.startsWith("sqlite:")) {
     const path = resolve(settings.data, url.slice("sqlite:".length));
     const { sqliteStore } = await import("@osbert/journal/sqlite");
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    await makeFolder(dirname(path)).catch((error: unknown) => {
       throw new Told(`the folder ${dirname(path)} for the store cannot be made${whyOf(error)}`, { cause: error });
     });
     return { store: sqliteStore(path), address: `sqlite:${path}`, release: nothing };

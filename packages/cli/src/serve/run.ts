@@ -1,4 +1,3 @@
-import { mkdir } from "node:fs/promises";
 import { serve } from "@osbert/broker/http";
 import { type Loaded, loadSettings } from "../settings/load.js";
 import { realOutside } from "../settings/outside.js";
@@ -9,6 +8,7 @@ import { assemble, type Parts } from "./assemble.js";
 import { loadModule } from "./load-module.js";
 import { createLog } from "./log.js";
 import type { MadeCredential } from "./made-credential.js";
+import { makeFolder } from "./make-folder.js";
 import { chooseStore, storeTrouble } from "./open-store.js";
 import { reloader } from "./reload.js";
 import { watchFiles } from "./watch.js";
@@ -108,7 +108,7 @@ function signals(signal: NodeJS.Signals) {
 }
 
 async function makeData(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+  await makeFolder(folder).catch((error: NodeJS.ErrnoException) => {
     throw new Told(`the folder ${folder} cannot be made (${error.code}); write another one as data: in the settings`);
   });
 }
