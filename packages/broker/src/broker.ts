@@ -16,6 +16,7 @@ import { type BrokerCatalog, buildCatalog, type CatalogOptions, retiring } from 
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
+import { instancePlace } from "./observe/place.js";
 import { type Readiness, StoreProbe } from "./observe/readiness.js";
 import type { StderrLevel } from "./observe/stderr-log.js";
 import type { Tracing } from "./observe/tracing.js";
@@ -146,7 +147,12 @@ export function createBroker(options: BrokerOptions): Broker {
   const bindingsOf = async (key: string) =>
     (await started().journal.parts(key, bindingPrefix, { limit: bindingPage })).items;
   const open = async () => {
-    const kinds = operationKinds({ catalog: () => catalog, bindingsOf });
+    const kinds = operationKinds({
+      catalog: () => catalog,
+      bindingsOf,
+      passedOver: (key, operation, calls) =>
+        watch?.tell({ kind: "passed over", ...instancePlace(key), operation, calls }),
+    });
     const journal = await openJournal({ ...options.journal, ...watching(options, watch, probe), retention, kinds });
     const clock = options.journal?.clock ?? systemClock;
     const pauses = new Pauses({ journal, clock, pollMs: options.store.pace.pollMs === null ? null : pausePollMs });

@@ -172,6 +172,18 @@ describe.each(Object.keys(places))("%s:", (place) => {
     });
     expect(await until("i1", updating.body.operation, hasEnded)).toMatchObject({ state: "cancelled" });
     expect(laboratory.done.filter((line) => /^(unbind|deprovision)/.test(line))).toHaveLength(2);
+    // It reads so to the platform, in the list, in the journal and in the log.
+    const told = /deleted by force; .*passed over.*: unbind b1, deprovision$/;
+    const asked = `/v2/service_instances/i1/last_operation?operation=${operation}`;
+    expect((await platform("GET", asked)).body).toMatchObject({ description: expect.stringMatching(told) });
+    expect((await admin("GET", "/instances?phase=gone")).body.items).toMatchObject([
+      { id: "i1", last_operation: { description: expect.stringMatching(told) } },
+    ]);
+    expect((await admin("GET", "/instances")).body.items).toEqual([]);
+    const settled = (await admin("GET", "/instances/i1/journal")).body.items.find(
+      (entry: { kind: string; operation: string }) => entry.kind === "settled" && entry.operation === operation,
+    );
+    expect(settled.details.passed_over).toEqual(["unbind b1: not yet", "deprovision: no route to host"]);
     expect((await platform("DELETE", `/v2/service_instances/i1?${deletion}`)).status).toBe(410);
     expect(await operatorEntries(broker, "i1")).toMatchObject([
       { details: { action: "force-delete", reason, cancelled: [updating.body.operation] } },
@@ -261,7 +273,11 @@ describe.each(Object.keys(places))("%s:", (place) => {
     const first = await adminLab(laboratory, store);
     expect(await first.admin("POST", "/services/lab/pause", { reason })).toMatchObject({
       status: 200,
-      body: { id: ids.service, name: "lab", paused: { reason, by: "ops" } },
+      body: { id: ids.service, name: "lab", paused: { reason, by: "ops" }, was_paused: false },
+    });
+    expect((await first.admin("POST", "/services/lab/pause", { reason: "once more" })).body).toMatchObject({
+      paused: { reason, by: "ops" },
+      was_paused: true,
     });
     const path = "/v2/service_instances/i1";
     expect(await first.platform("PUT", path, provisionBody)).toMatchObject({

@@ -98,7 +98,7 @@ function detailsOf(kind: string, fields: Fields): Readonly<Record<string, Json>>
         outcome: fields.kind ?? null,
         ...pick(fields, "reason"),
         ...(fields.kind === "failed" && { message: fieldsOf(fields.error).message ?? null }),
-        ...(fields.kind === "succeeded" && fields.result != null && { result: masked }),
+        ...(fields.kind === "succeeded" && fields.result != null && { result: masked, ...passedOver(fields.result) }),
       };
     case "pruned":
       return pick(fields, "entries");
@@ -130,6 +130,12 @@ function until({ until: time }: Fields): { readonly until?: string } {
 
 function bytesOf(value: Json | undefined): number {
   return value === undefined || value === null ? 0 : Buffer.byteLength(JSON.stringify(value));
+}
+
+/** Beside the masked result, since it is no result of the author's. */
+function passedOver(result: Json): { readonly passed_over?: Json } {
+  const all = passedOverOf(result);
+  return all.length === 0 ? {} : { passed_over: all.map(({ call, error }) => `${call}: ${error}`) };
 }
 
 function passedOverOf(result: Json): readonly PassedOver[] {

@@ -117,10 +117,14 @@ export class Operator extends Reading {
     return { operation: operation ?? "" };
   }
 
-  /** From now on nothing of this service begins, in any process; what runs goes on until it waits or ends. */
-  async pause(service: string, act: Act): Promise<ServiceView> {
+  /**
+   * From now on nothing of this service begins, in any process; what runs goes on until it waits or ends. Of one that was paused
+   * already, the earlier pause stays, with its reason.
+   */
+  async pause(service: string, act: Act): Promise<ServiceView & { readonly was_paused: boolean }> {
     const named = this.#offered(service);
-    return serviceView(named, await this.#ports.pauses.pause(named.id, act));
+    const { pause, wasPaused } = await this.#ports.pauses.pause(named.id, act);
+    return { ...serviceView(named, pause), was_paused: wasPaused };
   }
 
   async resume(service: string, act: Act): Promise<ServiceView> {

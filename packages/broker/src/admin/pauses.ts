@@ -59,15 +59,17 @@ export class Pauses {
     return this.#known.paused.find((pause) => pause.service === service);
   }
 
-  /** Answers the pause that is in force: an earlier one keeps its reason. */
-  async pause(service: string, act: Act): Promise<Pause> {
+  /** Answers the pause that is in force: one that was there before stays as it is, and nothing is written. */
+  async pause(service: string, act: Act): Promise<{ readonly pause: Pause; readonly wasPaused: boolean }> {
+    let wasPaused = false;
     const paused = await this.#change(act, "pause", service, (before, now) => {
-      if (before.some((pause) => pause.service === service)) return before;
+      wasPaused = before.some((pause) => pause.service === service);
+      if (wasPaused) return before;
       if (before.length >= mostPaused)
         throw new BrokerError("unprocessable", `${mostPaused} services are paused; no more can be`);
       return [...before, { service, reason: act.reason, by: act.operator, at: now }];
     });
-    return paused.find((pause) => pause.service === service) as Pause;
+    return { pause: paused.find((pause) => pause.service === service) as Pause, wasPaused };
   }
 
   async resume(service: string, act: Act): Promise<void> {
@@ -86,7 +88,9 @@ export class Pauses {
   ): Promise<readonly Pause[]> {
     const { journal } = this.#ports;
     const decision: Decide<readonly Pause[]> = (resource, now) => {
-      const paused = decide(pausesOf(resource), now);
+      const before = pausesOf(resource);
+      const paused = decide(before, now);
+      if (paused === before) return { result: paused };
       const change = { data: paused as unknown as Json, entries: [entryOf(act, action, { service })] };
       return { result: paused, change };
     };

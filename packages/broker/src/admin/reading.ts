@@ -51,6 +51,7 @@ export interface InstanceFilter extends PageAsk {
   readonly service?: string;
   /** By id. */
   readonly plan?: string;
+  /** Without it, all but those that are gone. */
   readonly phase?: InstancePhase;
 }
 
@@ -89,7 +90,7 @@ export class Reading {
       (service === undefined || item.service.id === service) &&
       (filter.plan === undefined || item.plan.id === filter.plan) &&
       (filter.platform === undefined || item.platform === filter.platform) &&
-      (filter.phase === undefined || item.phase === filter.phase);
+      (filter.phase === undefined ? item.phase !== "gone" : item.phase === filter.phase);
     return collect(filter, this.#candidates(filter, service), (resource) => {
       const item = instanceSummary(resource, catalog);
       return item !== undefined && isWanted(item) ? [item] : [];

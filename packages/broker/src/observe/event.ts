@@ -1,5 +1,6 @@
 import type { JournalEvent, OperationFacts, StoreAnswered } from "@osbert/journal";
 import type { BrokerErrorCode } from "@osbert/protocol";
+import type { PassedOver } from "../operations/calls.js";
 
 /**
  * Everything about a broker that is worth telling, in one union: its requests, its operations, its store. Adapters turn it into logs,
@@ -8,6 +9,7 @@ import type { BrokerErrorCode } from "@osbert/protocol";
 export type BrokerEvent =
   | RequestAnswered
   | CatalogWarning
+  | PassedOverByForce
   | StoreAnswered
   | (OperationEvent & OperationPlace)
   | (ResourceEvent & InstancePlace)
@@ -26,6 +28,13 @@ export type ResourceEvent = Extract<Exclude<JournalEvent, OperationFacts>, { rea
 export interface InstancePlace {
   readonly platform: string;
   readonly instance: string;
+}
+
+/** A forced deletion is about to end that did not wait for some of the author's functions to end well. */
+export interface PassedOverByForce extends InstancePlace {
+  readonly kind: "passed over";
+  readonly operation: string;
+  readonly calls: readonly PassedOver[];
 }
 
 /** Where an operation belongs, in names. */

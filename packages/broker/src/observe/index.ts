@@ -6,6 +6,7 @@ export type {
   NamedInRequest,
   Observer,
   OperationPlace,
+  PassedOverByForce,
   RefusedCaller,
   RequestAnswered,
 } from "./event.js";

@@ -85,6 +85,10 @@ export function lineOf(event: BrokerEvent): Line | undefined {
       const fields = { ...idsOf(event), outcome, tookMs, ...(why !== null && { why }) };
       return { level: outcome === "failed" ? "warn" : "info", message: `${event.operationKind} ${outcome}`, fields };
     }
+    case "passed over": {
+      const fields = { ...idsOf(event), passedOver: event.calls };
+      return { level: "warn", message: "deleted by force; what did not end well was passed over", fields };
+    }
     case "cancel requested":
       return { level: "info", message: "a cancel was asked for", fields: idsOf(event) };
     case "abandoned": {

@@ -108,6 +108,7 @@ export function metrics(options: MetricsOptions = {}): Metrics {
       case "set aside":
         setAside.inc();
         return;
+      case "passed over":
       case "attempt started":
       case "waiting":
       case "cancel requested":

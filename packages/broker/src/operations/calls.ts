@@ -14,6 +14,14 @@ export interface ForcedResult {
   readonly forced: readonly PassedOver[];
 }
 
+/** What a platform and an operator are told at the end of a forced deletion that passed something over. */
+export function passedOverText({ forced }: ForcedResult): string | null {
+  if (forced.length === 0) return null;
+  const named = forced.slice(0, mostNamed).map(({ call }) => call);
+  const more = forced.length > mostNamed ? ` and ${forced.length - mostNamed} more` : "";
+  return `deleted by force; what did not end well was passed over, and may have left something behind: ${named.join(", ")}${more}`;
+}
+
 /** How the functions of an author are called while an instance is deprovisioned. */
 export interface Calls {
   /** The service is not offered here: goes on without its functions, or throws. */
@@ -42,6 +50,7 @@ const plain: Calls = {
 
 const mostPassedOver = 100;
 const longestError = 500;
+const mostNamed = 5;
 
 /**
  * By force every function is called once, and whatever comes of it is noted and passed over: the instance goes in any case. A wait of

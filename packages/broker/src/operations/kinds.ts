@@ -17,7 +17,7 @@ import {
   type Work,
 } from "../service/service.js";
 import type { Verb } from "../service/verbs.js";
-import { callsOf, type ForcedResult } from "./calls.js";
+import { type Calls, callsOf, type ForcedResult, type PassedOver } from "./calls.js";
 import { checkBinding } from "./check-binding.js";
 import { checkInstance } from "./check-instance.js";
 import { checkState } from "./check-state.js";
@@ -37,6 +37,8 @@ import { toWork } from "./work.js";
 export interface RunPorts {
   readonly catalog: () => BrokerCatalog;
   readonly bindingsOf: (key: string) => Promise<readonly { readonly id: string; readonly value: Json }[]>;
+  /** Told of a forced deletion that has passed something over, right before it ends. */
+  readonly passedOver: (key: string, operation: string, calls: readonly PassedOver[]) => void;
 }
 
 /** The five kinds of operations: each runs the author's function and folds its end into the instance. */
@@ -122,6 +124,13 @@ async function update(ports: RunPorts, operation: Operation): Promise<InstanceRe
 /** Bindings that are left go first, each with the author's own unbind. */
 async function deprovision(ports: RunPorts, operation: Operation): Promise<ForcedResult | null> {
   const calls = callsOf(operation);
+  await deprovisionWith(calls, ports, operation);
+  const result = calls.result();
+  if (result !== null && result.forced.length > 0) ports.passedOver(operation.key, operation.id, result.forced);
+  return result;
+}
+
+async function deprovisionWith(calls: Calls, ports: RunPorts, operation: Operation): Promise<void> {
   const loaded = await load(ports, operation).catch((error: unknown) => calls.withoutService(error));
   const identity = askedBy(operation);
   let data = operation.data as unknown as InstanceData;
@@ -147,7 +156,7 @@ async function deprovision(ports: RunPorts, operation: Operation): Promise<Force
       await operation.change({ data: data as unknown as Json, parts: { [id]: null } });
     }
   }
-  if (loaded === undefined) return calls.result();
+  if (loaded === undefined) return;
   const { service, record, instance } = loaded;
   const plan = planName(service, record.planId);
   const steps = await operation.recordedBy(record.undo);
@@ -157,7 +166,6 @@ async function deprovision(ports: RunPorts, operation: Operation): Promise<Force
     const { parameters } = record;
     await after(service, operation, { verb: "deprovision", plan, instance, binding: null, parameters, identity });
   });
-  return calls.result();
 }
 
 async function bind(ports: RunPorts, operation: Operation): Promise<BindingResult> {

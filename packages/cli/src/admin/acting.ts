@@ -9,7 +9,7 @@ import { withExamples } from "../examples-of.js";
 import { type Counts, type Ended, finished, progressLine } from "../keys/rotation-words.js";
 import { type ReasonChoice, withAdminOptions, withPlatformOption, withReason } from "./admin-command-options.js";
 import type { AdminOptions, AdminSession } from "./admin-session.js";
-import { textAt } from "./answer-fields.js";
+import { objectAt, textAt } from "./answer-fields.js";
 import { confirm } from "./confirm.js";
 import { say, segment } from "./print.js";
 import { reportForceDelete } from "./report-force-delete.js";
@@ -168,7 +168,9 @@ function registerPause(admin: Command, surroundings: Surroundings): void {
         const answer = await session.ask("POST", `/services/${segment(service)}/pause`, {
           body: { reason: options.reason },
         });
-        say(session, answer, `${service} is paused`);
+        const { by, at, reason } = objectAt(answer, "paused");
+        const earlier = `${service} was paused already, by ${String(by)} at ${String(at)}: ${String(reason)}. That stays; resume it to pause it anew`;
+        say(session, answer, answer.was_paused === true ? earlier : `${service} is paused`);
         return done;
       }),
     );

@@ -47,7 +47,9 @@ function registerInstances(admin: Command, surroundings: Surroundings): void {
   const command = admin
     .command("instances")
     .summary("list instances")
-    .description("Lists the instances that the broker knows, in the order of their ids.")
+    .description(
+      "Lists the instances that the broker knows, in the order of their ids. Those that are gone are listed only with --phase gone.",
+    )
     .option("-s, --service <name>", "only of this service, by name or id")
     .option("-l, --plan <id>", "only of this plan, by id")
     .addOption(

@@ -54,6 +54,8 @@ export async function reportForceDelete(
     stderr.write(`error: ${plainText(instance)} is not deleted: ${plainText(textAt(seen, "message") || state)}\n`);
     return exitStatuses.failed.status;
   }
-  if (!json) stdout.write(`instance ${plainText(instance)} is deleted\n${passedOverText(seen)}`);
+  const passedOver = passedOverText(seen);
+  const how = passedOver === "" ? "is deleted" : "is deleted by force; look for what was left behind";
+  if (!json) stdout.write(`instance ${plainText(instance)} ${how}\n${passedOver}`);
   return exitStatuses.succeeded.status;
 }

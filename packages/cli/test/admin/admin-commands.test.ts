@@ -92,7 +92,7 @@ test("a forced deletion is waited for, and says what it passed over", async () =
   broker.trouble = "fails";
   const ran = await program(["admin", "force-delete", "my-db", "--yes", ...because], broker.env);
   expect(ran.status, ran.stderr).toBe(0);
-  expect(ran.stdout).toMatch(/^instance my-db is deleted\n/);
+  expect(ran.stdout).toMatch(/^instance my-db is deleted by force; look for what was left behind\n/);
   expect(ran.stdout).toMatch(/deprovision +there are no disks left/);
   const gone = await adminCommand(["force-delete", "my-db", "--yes", ...because], broker.env);
   expect(gone).toMatchObject({ status: 1, stdout: "" });
@@ -105,6 +105,8 @@ test("a service is paused and goes on; what was set aside is listed and restored
     status: 0,
     stdout: "database is paused\n",
   });
+  const again = await adminCommand(["pause", "database", "--reason", "once more"], broker.env);
+  expect(again.stdout).toMatch(/^database was paused already, by ops at \S+Z: the disks.*That stays; resume it/);
   expect((await adminCommand(["services"], broker.env)).stdout).toMatch(/database +database-id +\S+Z +ops +the disks/);
   const operation = await broker.provision("my-db");
   expect((await adminCommand(["operations"], broker.env)).stdout).toMatch(/paused/);
