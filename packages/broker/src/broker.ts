@@ -8,6 +8,7 @@ import {
   systemClock,
 } from "@osbert/journal";
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
+import { type Audit, archiveFor } from "./admin/audit.js";
 import { KeyRotation } from "./admin/key-rotation.js";
 import { Operator } from "./admin/operator.js";
 import { Pauses } from "./admin/pauses.js";
@@ -48,6 +49,8 @@ export interface BrokerOptions extends CatalogOptions {
   readonly retryAfterSeconds?: number;
   /** Schedules on which finished operations are forgotten. Default: succeeded ones after 30 days, failed ones after 90. */
   readonly cleanup?: Cleanup;
+  /** Keeps what retention is about to remove from the journals. Default: it is removed. */
+  readonly audit?: Audit;
   /** Told of everything that happens: `logTo` and `metrics` of `@osbert/broker/observe`, or your own. It cannot harm the broker. */
   readonly observe?: Observer | readonly Observer[];
   /**
@@ -132,6 +135,7 @@ export function createBroker(options: BrokerOptions): Broker {
     goneMs: defaultGoneMs,
     needed: neededToUndo,
     ...(options.cleanup && { goesAt: cleanupRule(options.cleanup) }),
+    ...(options.audit && { archive: archiveFor(options.audit) }),
     ...options.journal?.retention,
   };
   const watch = watchOf(options, () => catalog);

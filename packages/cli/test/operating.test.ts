@@ -1,7 +1,9 @@
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { join } from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { answersAt, ask, folderWith, run, servicesModule, start } from "./program.js";
 
 const planted = {
@@ -139,4 +141,43 @@ test.each([
   const { status, stderr } = await run(["serve"], { cwd });
   expect(status).not.toBe(0);
   expect(stderr).toMatch(words);
+});
+
+test("what the journal forgets is kept in a file before: who did what, when and why, and no secret", async () => {
+  const yaml = `module: ${servicesModule}
+listen: { port: 0 }
+store: sqlite:broker.db
+data: .
+retention: { succeeded: 1s }
+audit: { file: audit.jsonl }
+`;
+  const cwd = folderWith({ "osbert.yaml": yaml, "audit.jsonl": '{"cut":"sho' });
+  const broker = start(["serve"], { cwd, env: { OSBERT_CREDENTIALS: `platform:${planted.platform}` } });
+  const url = await answersAt(broker);
+  const credential = `platform:${planted.platform}`;
+  expect((await ask(url, "PUT", "/v2/service_instances/one", { body, credential })).status).toBe(201);
+  const text = () => readFileSync(join(cwd, "audit.jsonl"), "utf8");
+  await vi.waitFor(() => expect(text()).toContain('"settled"'), { timeout: 30_000 });
+  const [cut, ...lines] = text().trimEnd().split("\n");
+  expect(cut).toBe('{"cut":"sho');
+  const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(entries[0]).toMatchObject({
+    platform: "",
+    instance: "one",
+    seq: 1,
+    kind: "accepted",
+    actor: { subject: "platform" },
+    details: { kind: "provision" },
+  });
+  expect(entries.find(({ kind }) => kind === "settled")).toMatchObject({
+    details: { outcome: "succeeded", result: "***" },
+  });
+  expect(text()).not.toContain(planted.context);
+});
+
+test("a place for the audit trail that cannot be written is told at the start", async () => {
+  const yaml = `module: ${servicesModule}\nlisten: { port: 0 }\naudit: { file: nowhere/audit.jsonl }\n`;
+  const { status, stderr } = await run(["serve"], { cwd: folderWith({ "osbert.yaml": yaml }) });
+  expect(status).not.toBe(0);
+  expect(stderr).toMatch(/audit\.file .*nowhere\/audit\.jsonl cannot be written \(ENOENT\)/);
 });

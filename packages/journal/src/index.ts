@@ -3,7 +3,7 @@ export { type Clock, systemClock } from "./clock.js";
 export type { Backlog, LaneOfBacklog } from "./decisions/backlog.js";
 export { type Backoff, defaultBackoff } from "./decisions/backoff.js";
 export type { KindRules } from "./decisions/kind.js";
-export { defaultRetention, type EndedAt, type Retention } from "./decisions/retention.js";
+export { type Archive, defaultRetention, type EndedAt, type Retention } from "./decisions/retention.js";
 export type { Operation, OperationKind, Step, StepOptions } from "./engine/attempt.js";
 export type { OperationKinds } from "./engine/runner.js";
 export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";

@@ -39,6 +39,7 @@ export type JournalEvent =
   | { readonly kind: "taken over"; readonly resources: number }
   | { readonly kind: "set aside"; readonly key: string; readonly error: unknown }
   | { readonly kind: "pruned"; readonly key: string; readonly entries: number; readonly removed: boolean }
+  | { readonly kind: "archive failed"; readonly key: string; readonly entries: number; readonly error: unknown }
   | { readonly kind: "store failed"; readonly doing: string; readonly error: unknown }
   | { readonly kind: "store answered again"; readonly doing: string }
   | { readonly kind: "presence lost" };

@@ -5,10 +5,11 @@ import { JournalError } from "./errors.js";
 import type { Json } from "./json.js";
 import { checkKey } from "./names.js";
 import type { Observe } from "./observe.js";
-import { type Actor, acceptedSeq, type OpenOperation, type Outcome } from "./operation.js";
+import { acceptedSeq, type OpenOperation, type Outcome } from "./operation.js";
 import type { Entry, Resource } from "./resource.js";
 import { stateOf } from "./state.js";
-import { type Label, type Store, type StoredEntry, type StoredRecord, setAsideLabel } from "./store.js";
+import { type Label, type Store, type StoredRecord, setAsideLabel } from "./store.js";
+import { toEntry } from "./to-entry.js";
 
 export interface EntryPage {
   /** Entries after this number, in their order. */
@@ -176,16 +177,6 @@ export class Reader {
     const state = stateOf(record);
     return viewOf(record.key, record.seq, state, parts, isLeased({ record, state }));
   }
-}
-
-function toEntry({ seq, at, kind, operation, body }: StoredEntry): Entry {
-  const { actor, cause, requestId, payload } = JSON.parse(body) as {
-    actor: Actor;
-    cause?: number | string;
-    requestId?: string;
-    payload: Json;
-  };
-  return { seq, at, kind, operation, actor, cause: cause ?? null, requestId: requestId ?? null, payload };
 }
 
 /** What an earlier page said of where the next one begins. It comes from outside. */

@@ -52,9 +52,17 @@ export type ChildTask = "hold" | "commit for ever" | "commit and leave" | "idle"
 
 /** Runs `sqlite-child.ts` in a process of its own, and answers it with the lines that it writes. */
 export function startChild(task: ChildTask, path: string): { process: ChildProcess; lines: AsyncIterator<string> } {
+  return startProgram("sqlite-child.ts", [task, path]);
+}
+
+/** The same for another program beside this file. */
+export function startProgram(
+  name: string,
+  args: readonly string[],
+): { process: ChildProcess; lines: AsyncIterator<string> } {
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
-  const file = fileURLToPath(new URL("./sqlite-child.ts", import.meta.url));
-  const process_ = spawn(process.execPath, ["--import", tsx, file, task, path], {
+  const file = fileURLToPath(new URL(name, import.meta.url));
+  const process_ = spawn(process.execPath, ["--import", tsx, file, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   onTestFinished(() => {

@@ -1,4 +1,5 @@
 export type { Act } from "./act.js";
+export type { Audit, AuditEntry } from "./audit.js";
 export {
   type AdminEndpoints,
   type AdminOptions,

@@ -117,6 +117,11 @@ export function lineOf(event: BrokerEvent): Line | undefined {
         message: "old entries were removed",
         fields: { ...idsOf(event), entries: event.entries },
       };
+    case "archive failed": {
+      const fields = { ...idsOf(event), entries: event.entries, error: errorFacts(event.error) };
+      const message = "old entries cannot be kept elsewhere; they stay, and it is tried again later";
+      return { level: "error", message, fields, error: event.error };
+    }
     case "store failed": {
       const fields = { doing: event.doing, error: errorFacts(event.error) };
       return { level: "error", message: "the store does not answer", fields, error: event.error };

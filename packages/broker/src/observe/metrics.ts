@@ -114,6 +114,7 @@ export function metrics(options: MetricsOptions = {}): Metrics {
       case "cancel requested":
       case "unknown kind":
       case "pruned":
+      case "archive failed":
       case "store failed":
       case "store answered again":
       case "presence lost":

@@ -16,6 +16,7 @@ import { SettingsError } from "../settings/fault.js";
 import type { Loaded } from "../settings/load.js";
 import type { Settings } from "../settings/table.js";
 import { Told } from "../told.js";
+import { auditFile } from "./audit-file.js";
 import { catalogFaults } from "./catalog-faults.js";
 import { type MadeCredential, madeCredential } from "./made-credential.js";
 import { overlay } from "./overlay.js";
@@ -56,8 +57,9 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
     observe: [logTo(log), ...(figures === undefined ? [] : [figures.observe])],
     ...(sent !== undefined && { tracing: sent.tracing }),
   };
+  const audit = settings.audit.file === undefined ? {} : { audit: await auditFile(settings.audit.file) };
   const broker = await offering(loaded, services, (offered) =>
-    createBroker({ ...brokerOptions(settings), ...seeing, services: offered, store }),
+    createBroker({ ...brokerOptions(settings), ...seeing, ...audit, services: offered, store }),
   );
   const isOpen = settings.authentication === "none";
   const made = isOpen || credentials.length > 0 ? null : await madeCredential(settings.data);

@@ -246,6 +246,21 @@ export const table = {
     meaning:
       "Forgets finished operations at fixed times, instead of after the ages of `retention`. Never touches one that runs.",
   },
+  audit: {
+    shape: {
+      kind: "group",
+      fields: {
+        file: {
+          shape: { kind: "path" },
+          meaning:
+            "Where entries of journals are kept before they are forgotten: one a line, as JSON, without secrets. Its folder must be there. Each process of a broker needs a file of its own.",
+          otherwise: "they are forgotten",
+          example: "audit.jsonl",
+        },
+      },
+    },
+    meaning: "The trail of who did what, for longer than `retention`.",
+  },
   log: {
     shape: {
       kind: "group",

@@ -1,5 +1,6 @@
 import type { Json } from "../json.js";
 import type { Outcome } from "../operation.js";
+import type { Entry } from "../resource.js";
 import type { StoredEntry } from "../store.js";
 
 /** How long entries are kept after their operation ended (or, if they belong to none, after they were written). `null`: for ever. */
@@ -17,7 +18,16 @@ export interface Retention {
    * the operations that they belong to stay for as long as it does. Shown are the parts of operations that did not end well. Pure.
    */
   readonly needed?: (parts: ReadonlyMap<string, Json>) => readonly number[];
+  /** Handed every entry before it is removed. */
+  readonly archive?: Archive;
 }
+
+/**
+ * Keeps entries elsewhere that are about to be removed. At least once: none is removed that was not handed over before, and when a
+ * process is killed in between, or the removal was refused, they are handed over again, with the same key and numbers. While it rejects,
+ * or takes longer than half a minute, nothing of the resource is removed, and it is asked again ten minutes later.
+ */
+export type Archive = (key: string, entries: readonly Entry[]) => Promise<void>;
 
 /** The end of an operation, as far as its retention depends on it. */
 export interface EndedAt {

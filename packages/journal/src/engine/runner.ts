@@ -12,6 +12,7 @@ import { becauseOf, type OpenOperation, type Outcome } from "../operation.js";
 import type { ResourceChange } from "../resource.js";
 import type { ResourceState } from "../state.js";
 import type { Store, StoredEntry, StoredPart } from "../store.js";
+import { toEntry } from "../to-entry.js";
 import { Attempt, type AttemptEnd, type AttemptHost, type OperationKind } from "./attempt.js";
 import type { Cell, Cells } from "./cell.js";
 import type { Lanes } from "./lanes.js";
@@ -63,6 +64,9 @@ const failedTendMs = 10_000;
 /** Entries that retention looks at in one go. */
 const pruneBatch = 2_000;
 const prunePages = 10;
+/** How long it may take to keep entries elsewhere, and when it is tried again after it has failed. */
+const archiveWithinMs = 30_000;
+const archiveAgainMs = 600_000;
 /** Parts that are read in one go. */
 const partsPage = 100;
 /** Queued operations that are looked at in one go. */
@@ -283,6 +287,13 @@ export class Runner implements AttemptHost {
     const isUnused = state.gone && state.open.length === 0 && state.queued === 0;
     const keptLongEnough = (retention.goneMs ?? 0) === 0 || isBare(entries);
     const nothingLeft = isUnused && keptLongEnough && complete && plan.delete.length === entries.length;
+    const deleted = new Set(plan.delete);
+    const going = nothingLeft ? entries : entries.filter(({ seq }) => deleted.has(seq));
+    // First it is kept elsewhere, then it is removed: killed in between, it is kept twice and not lost.
+    if (!(await this.#archived(cell, going))) {
+      await this.#write(cell, null, (draft) => draft.prune([], this.now() + archiveAgainMs));
+      return;
+    }
     reached("before prune");
     if (!nothingLeft) {
       await this.#write(cell, null, (draft) =>
@@ -295,6 +306,26 @@ export class Runner implements AttemptHost {
       observe({ kind: "pruned", key: cell.key, entries: entries.length, removed: true });
     } else cell.snapshot = undefined;
     reached("after prune");
+  }
+
+  /** `false`: it could not be, and nothing may be removed. Whatever is wrong there, the resource's operations go on. */
+  async #archived(cell: Cell, entries: readonly StoredEntry[]): Promise<boolean> {
+    const { archive } = this.#ports.retention;
+    if (archive === undefined || entries.length === 0) return true;
+    let callOff = (): void => undefined;
+    try {
+      const late = new Promise<never>((_, reject) => {
+        const error = new Error(`the archive has not answered within ${archiveWithinMs} ms`);
+        callOff = this.after(archiveWithinMs, () => reject(error));
+      });
+      await Promise.race([archive(cell.key, entries.map(toEntry)), late]);
+      return true;
+    } catch (error) {
+      this.#ports.observe({ kind: "archive failed", key: cell.key, entries: entries.length, error });
+      return false;
+    } finally {
+      callOff();
+    }
   }
 
   /** Those that the resource still refers to. */
