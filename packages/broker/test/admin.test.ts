@@ -110,6 +110,85 @@ describe.each(Object.keys(places))("%s:", (place) => {
     expect((await admin("GET", "/instances?phase=failed")).body.items).toMatchObject([{ id: "i1" }]);
   });
 
+  test("many operations are retried or cancelled at once, each with an entry of its own, in pages, and first as a dry run", async () => {
+    const laboratory = lab();
+    const { behave, done } = laboratory;
+    const broker = await adminLab(laboratory, await newStore());
+    const { platform, admin, until } = broker;
+    const instances = ["i1", "i2", "i3"];
+    const ask = async (id: string, plan = ids.small) =>
+      (
+        await platform("PUT", `/v2/service_instances/${id}?accepts_incomplete=true`, {
+          ...provisionBody,
+          plan_id: plan,
+        })
+      ).body.operation as string;
+    /** All pages of one. */
+    const bulk = async (path: string, body: object) => {
+      const items: { instance: string; result: string; goes_on?: string; error?: string }[] = [];
+      for (let after = ""; ; ) {
+        const { status, body: page } = await admin("POST", `/operations/${path}&limit=1${after}`, { reason, ...body });
+        expect(status, JSON.stringify(page)).toBe(200);
+        items.push(...page.items);
+        if (page.next === null) return items;
+        after = `&after=${encodeURIComponent(page.next)}`;
+      }
+    };
+    const resultsOf = (items: readonly { instance: string; result: string }[]) =>
+      items.map(({ instance, result }) => `${instance} ${result}`).sort();
+
+    // Those that wait for their next attempt.
+    behave.provision = () => {
+      throw new RetryLater("no disks", { afterMs: 3_600_000 });
+    };
+    const waiting = await Promise.all(instances.map((id) => ask(id)));
+    const other = await ask("other", ids.large);
+    for (const [index, id] of [...instances, "other"].entries())
+      await until(id, waiting[index] ?? other, ({ state }) => state === "waiting");
+    const which = "retry?service=lab&plan=small";
+    expect(resultsOf(await bulk(which, { dry_run: true }))).toEqual(instances.map((id) => `${id} not tried`));
+    expect(await operatorEntries(broker, "i1")).toEqual([]);
+    expect(await bulk("retry?service=lab&older_than_seconds=3600", {})).toEqual([]);
+    // One that is refused does not stop the others.
+    expect((await admin("POST", "/services/lab/pause", { reason })).status).toBe(200);
+    const refused = await bulk(which, {});
+    expect(resultsOf(refused)).toEqual(instances.map((id) => `${id} refused`));
+    for (const { error } of refused) expect(error).toContain("paused");
+    expect((await admin("POST", "/services/lab/resume", { reason })).status).toBe(200);
+    delete behave.provision;
+    expect(resultsOf(await bulk(which, {}))).toEqual(instances.map((id) => `${id} done`));
+    for (const [index, id] of instances.entries()) {
+      await until(id, waiting[index] ?? "", hasEnded);
+      expect(await operatorEntries(broker, id)).toMatchObject([
+        { actor: { subject: "ops" }, details: { action: "retry", reason, operation: waiting[index] } },
+      ]);
+    }
+    expect(await bulk("cancel?state=waiting", {})).toMatchObject([
+      { instance: "other", result: "done", goes_on: null },
+    ]);
+    await until("other", other, hasEnded);
+
+    // Those that failed, of any verb.
+    behave.deprovision = () => {
+      throw new Failed("no");
+    };
+    const deleting = await platform("DELETE", `/v2/service_instances/i1?accepts_incomplete=true&${deletion}`);
+    await until("i1", deleting.body.operation, hasEnded);
+    const failed = await bulk("retry?state=failed", { dry_run: true });
+    expect(resultsOf(failed)).toEqual(["i1 not tried", "other not tried"]);
+    delete behave.deprovision;
+    const begun = await bulk("retry?state=failed&service=lab", {});
+    expect(resultsOf(begun)).toEqual(["i1 done", "other done"]);
+    for (const { instance, goes_on } of begun) await until(instance, goes_on ?? "", hasEnded);
+    expect(done.filter((line) => line === "deprovision i1")).toHaveLength(2);
+
+    // Without a word about which, nothing is done.
+    for (const path of ["retry", "cancel", "retry?state=running", "cancel?state=failed"])
+      expect((await admin("POST", `/operations/${path}`, { reason })).status).toBe(400);
+    expect((await admin("POST", "/operations/cancel?service=lab", {})).status).toBe(400);
+    expect((await admin("POST", "/operations/cancel?service=lab", { reason, dry_run: "yes" })).status).toBe(400);
+  });
+
   test("a purge forgets an instance and its bindings without a call, and not while an operation is open", async () => {
     const laboratory = lab();
     const broker = await adminLab(laboratory, await newStore());

@@ -19,7 +19,7 @@ import {
   type MatchedAdminRoute,
   matchAdminRoute,
 } from "./routes.js";
-import type { InstanceAddress } from "./views.js";
+import type { InstanceAddress, OpenState } from "./views.js";
 
 /** The admin API on the wire. */
 export interface AdminOptions {
@@ -116,13 +116,22 @@ const looks: Readonly<Record<LookName, (asked: Looking) => Promise<object>>> = {
   bindings: ({ operator, address, query }) => operator.bindings(address, pageOf(query)),
   journal: ({ operator, address, query }) => operator.entries(address, pageOf(query)),
   operation: ({ operator, address, values }) => operator.operation(address, values.operation ?? ""),
-  operations: ({ operator, query }) => operator.operations({ ...pageOf(query), ...operationFilterOf(query) }),
+  operations: ({ operator, query }) =>
+    operator.operations({ ...pageOf(query), ...operationFilterOf(query), ...stateOf(query, openStates) }),
   services: async ({ operator }) => ({ items: operator.services(), next: null }),
   setAside: ({ operator, query }) => operator.setAside(pageOf(query)),
   keyRotation: async ({ operator }) => operator.keyRotation,
 };
 
 const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
+  retryAll: ({ operator, query, body, act }) => {
+    const filter = { ...bulkFilterOf(query), ...stateOf(query, ["waiting", "failed"]) };
+    return operator.retryAll({ ...pageOf(query), ...filter }, act, dryRunOf(body));
+  },
+  cancelAll: ({ operator, query, body, act }) => {
+    const filter = { ...bulkFilterOf(query), ...stateOf(query, ["running", "waiting", "paused", "queued"]) };
+    return operator.cancelAll({ ...pageOf(query), ...filter }, act, dryRunOf(body));
+  },
   retry: ({ operator, address, values, act }) => operator.retry(address, values.operation ?? "", act),
   async cancel({ operator, address, values: { operation = "" }, act }) {
     await operator.cancel(address, operation, act);
@@ -182,12 +191,38 @@ function filterOf(query: URLSearchParams) {
   };
 }
 
+const openStates: readonly OpenState[] = ["running", "waiting", "paused", "queued", "cancelling"];
+
+function stateOf<State extends string>(query: URLSearchParams, states: readonly State[]): { readonly state?: State } {
+  const text = textOf(query, "state");
+  if (text === undefined) return {};
+  const state = states.find((known) => known === text);
+  if (state === undefined) throw new BrokerError("bad-request", `state must be one of ${states.join(", ")}`);
+  return { state };
+}
+
+/** What is done to many must say to which: a filter that was forgotten would mean all. */
+function bulkFilterOf(query: URLSearchParams) {
+  const filter = operationFilterOf(query);
+  const isSaid = Object.keys(filter).length > 0 || query.has("state");
+  if (!isSaid)
+    throw new BrokerError("bad-request", "say which: by service, plan, platform, state, older_than_seconds or failing");
+  return filter;
+}
+
+function dryRunOf({ dry_run: dryRun = false }: JsonObject): boolean {
+  if (typeof dryRun !== "boolean") throw new BrokerError("bad-request", "dry_run must be true or false");
+  return dryRun;
+}
+
 function operationFilterOf(query: URLSearchParams) {
-  const service = textOf(query, "service");
+  const [platform, service, plan] = ["platform", "service", "plan"].map((name) => textOf(query, name));
   const text = query.get("older_than_seconds");
   const seconds = text === null ? undefined : secondsOf(Number(text), "older_than_seconds", 365 * 86_400);
   return {
+    ...(platform !== undefined && { platform }),
     ...(service !== undefined && { service }),
+    ...(plan !== undefined && { plan }),
     ...(seconds !== undefined && { olderThanMs: seconds * 1_000 }),
     ...(query.get("failing") === "true" && { failing: true }),
   };

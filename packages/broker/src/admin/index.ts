@@ -1,5 +1,6 @@
 export type { Act } from "./act.js";
 export type { Audit, AuditEntry } from "./audit.js";
+export type { BulkItem, BulkTarget } from "./bulk.js";
 export {
   type AdminEndpoints,
   type AdminOptions,
@@ -7,7 +8,7 @@ export {
   adminEndpoints,
 } from "./endpoints.js";
 export type { EntryView, OperationDetails, StepView } from "./entry-view.js";
-export { Operator } from "./operator.js";
+export { type BulkFilter, Operator } from "./operator.js";
 export type { Pause } from "./pauses.js";
 export type { InstanceFilter, OperationFilter, PageAsk } from "./reading.js";
 export { type AdminRouteName, adminRoutes } from "./routes.js";

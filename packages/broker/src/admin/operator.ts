@@ -6,12 +6,13 @@ import type { BrokerCatalog } from "../catalog/catalog.js";
 import { instanceData, instanceKey, instancePart } from "../instances/instance-record.js";
 import type { Verb } from "../service/verbs.js";
 import { type Act, attributionOf, entryOf } from "./act.js";
+import { type BulkItem, type BulkTarget, doToEach } from "./bulk.js";
 import type { KeyRotation, RotationView } from "./key-rotation.js";
 import { type Pauses, pausedKey } from "./pauses.js";
-import { Reading } from "./reading.js";
+import { type OperationFilter, Reading } from "./reading.js";
 import { decideCancel, decideForceDelete, decidePurge, decidePurgeBinding, decidePurgeBindings } from "./removal.js";
 import { decideRetry } from "./retry.js";
-import { addressOf, type InstanceAddress, type ServiceView, serviceView } from "./views.js";
+import { addressOf, type InstanceAddress, type OpenState, type ServiceView, serviceView } from "./views.js";
 
 export interface OperatorPorts {
   readonly journal: Journal;
@@ -20,6 +21,11 @@ export interface OperatorPorts {
   /** As the broker treats bindings that are left when an instance is deprovisioned. */
   readonly cascade: boolean;
   readonly rotation: KeyRotation;
+}
+
+/** Which of many operations to retry. */
+export interface BulkFilter extends Omit<OperationFilter, "state"> {
+  readonly state?: OpenState | "failed";
 }
 
 /** Bindings that one commit of a purge forgets. */
@@ -75,6 +81,36 @@ export class Operator extends Reading {
         throw new BrokerError("conflict", "the operation is not open: it has ended, or never was", { cause: error });
       throw error;
     }
+  }
+
+  /**
+   * The same as `retry` for many, a page at a time: those that wait for their next attempt, or with the state `failed` the last ones of
+   * instances on which nothing is under way.
+   */
+  async retryAll({ state, ...filter }: BulkFilter, act: Act, dryRun = false): Promise<Page<BulkItem>> {
+    const page =
+      state === "failed"
+        ? await this.failedOperations(filter)
+        : await this.#targets({ ...filter, state: state ?? "waiting" });
+    return doToEach(page, dryRun, async (target) => (await this.retry(target, target.operation, act)).operation);
+  }
+
+  /** The same as `cancel` for many, a page at a time. */
+  async cancelAll(filter: OperationFilter, act: Act, dryRun = false): Promise<Page<BulkItem>> {
+    const { items, next } = await this.#targets(filter);
+    const open = items.filter(({ state }) => state !== "cancelling");
+    return doToEach({ items: open, next }, dryRun, async (target) => {
+      await this.cancel(target, target.operation, act);
+      return null;
+    });
+  }
+
+  async #targets(filter: OperationFilter): Promise<Page<BulkTarget>> {
+    const { items, next } = await this.operations(filter);
+    const targets = items.map(({ id, instance, platform, verb, binding, state }) => {
+      return { instance, platform, operation: id, verb, binding, state };
+    });
+    return { items: targets, next };
   }
 
   /**

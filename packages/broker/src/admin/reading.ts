@@ -10,6 +10,7 @@ import {
   instanceRecord,
 } from "../instances/instance-record.js";
 import { laneOf } from "../instances/provision.js";
+import type { BulkTarget } from "./bulk.js";
 import {
   type EntryView,
   entryView,
@@ -28,6 +29,7 @@ import {
   type InstanceView,
   instanceSummary,
   instanceView,
+  type OpenState,
   type OperationView,
   operationViews,
   type ServiceView,
@@ -56,7 +58,12 @@ export interface InstanceFilter extends PageAsk {
 }
 
 export interface OperationFilter extends PageAsk {
+  readonly platform?: string;
+  /** By id or name. */
   readonly service?: string;
+  /** By id or name. */
+  readonly plan?: string;
+  readonly state?: OpenState;
   /** Accepted at least so long ago. */
   readonly olderThanMs?: number;
   /** Only those whose attempts failed in a row. */
@@ -140,12 +147,44 @@ export class Reading {
     const service = filter.service === undefined ? undefined : this.serviceId(filter.service);
     const now = journal.now();
     const isWanted = (operation: OperationView) =>
+      (filter.state === undefined || operation.state === filter.state) &&
       (filter.olderThanMs === undefined || Date.parse(operation.accepted_at) <= now - filter.olderThanMs) &&
       (filter.failing !== true || operation.failures > 0);
     const candidates = (page: PageAsk) =>
       journal.withWork({ ...(service !== undefined && { lane: laneOf(service) }), ...page });
     return collect(filter, candidates, (resource) =>
-      instanceData(resource) === undefined ? [] : this.#operationsOf(resource).filter(isWanted),
+      this.#isOf(resource, filter) ? this.#operationsOf(resource).filter(isWanted) : [],
+    );
+  }
+
+  /**
+   * Instances whose last operation did not succeed, with that operation: those that `retry` may begin anew. Instances are looked through
+   * some at a time. `olderThanMs`: nothing of the instance has ended since.
+   */
+  async failedOperations(filter: Omit<OperationFilter, "state" | "failing">): Promise<Page<BulkTarget>> {
+    const service = filter.service === undefined ? undefined : this.serviceId(filter.service);
+    const { platform, olderThanMs = 0, after, limit } = filter;
+    const page = { ...(after !== undefined && { after }), ...(limit !== undefined && { limit }) };
+    const latest = this.#ports.journal.now() - olderThanMs;
+    return collect(page, this.#candidates({ ...(platform !== undefined && { platform }) }, service), (resource) => {
+      const address = addressOf(resource.key);
+      const last = instanceData(resource)?.last ?? null;
+      const isOld = (resource.last?.endedAt ?? 0) <= latest;
+      const isIdle = resource.open.length === 0;
+      if (address === undefined || last?.state !== "failed" || !isOld || !isIdle || !this.#isOf(resource, filter))
+        return [];
+      return [{ ...address, operation: last.id, verb: last.verb, binding: null, state: last.state }];
+    });
+  }
+
+  /** By service, plan and platform. */
+  #isOf(resource: Resource, { platform, service, plan }: Omit<OperationFilter, "state">): boolean {
+    const item = instanceSummary(resource, this.#ports.catalog());
+    if (item === undefined) return false;
+    return (
+      (platform === undefined || item.platform === platform) &&
+      (service === undefined || item.service.id === this.serviceId(service)) &&
+      (plan === undefined || item.plan.id === plan || item.plan.name === plan)
     );
   }
 

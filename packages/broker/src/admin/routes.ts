@@ -11,6 +11,8 @@ export const adminRoutes = [
   ["GET", "/admin/v1/services", "services"],
   ["GET", "/admin/v1/set-aside", "setAside"],
   ["GET", "/admin/v1/keys/rotation", "keyRotation"],
+  ["POST", "/admin/v1/operations/retry", "retryAll"],
+  ["POST", "/admin/v1/operations/cancel", "cancelAll"],
   ["POST", "/admin/v1/instances/:instance/operations/:operation/retry", "retry"],
   ["POST", "/admin/v1/instances/:instance/operations/:operation/cancel", "cancel"],
   ["POST", "/admin/v1/instances/:instance/purge", "purge"],

@@ -24,6 +24,8 @@ interface InstancesOptions extends AdminOptions, PageChoice {
 
 interface OperationsOptions extends AdminOptions, PageChoice {
   readonly service?: string;
+  readonly plan?: string;
+  readonly state?: string;
   /** Seconds. */
   readonly olderThan?: number;
   readonly failing?: boolean;
@@ -138,13 +140,25 @@ function registerOperations(admin: Command, surroundings: Surroundings): void {
     .summary("list open operations")
     .description("Lists the open operations of all instances: what runs, waits, is queued or paused.")
     .option("-s, --service <name>", "only of this service, by name or id")
+    .option("-l, --plan <name>", "only of this plan, by name or id")
+    .addOption(
+      new Option("--state <state>", "only those in this state").choices([
+        "running",
+        "waiting",
+        "paused",
+        "queued",
+        "cancelling",
+      ]),
+    )
     .option("--older-than <time>", "only those accepted longer ago than this, such as 1h", parseDuration)
     .option("--failing", "only those whose last attempt failed")
     .action((options: OperationsOptions) =>
       runAdminCommand(options, surroundings, "list the operations", async (session) => {
-        const { service, olderThan, failing } = options;
+        const { service, plan, state, olderThan, failing } = options;
         const query = {
           service,
+          plan,
+          state,
           older_than_seconds: olderThan === undefined ? undefined : String(olderThan),
           failing: failing ? "true" : undefined,
         };
@@ -152,7 +166,7 @@ function registerOperations(admin: Command, surroundings: Surroundings): void {
         return done;
       }),
     );
-  withAdminOptions(withPageOptions(command));
+  withAdminOptions(withPageOptions(withPlatformOption(command)));
   withExamples(command, [
     { does: "what hangs or fails", command: "osbert admin operations --older-than 1h" },
     { does: "what is tried again and again", command: "osbert admin operations --failing --service database" },

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { processSurroundings, type Surroundings } from "../client/surroundings.js";
 import { registerActing } from "./acting.js";
+import { registerBulk } from "./bulk.js";
 import { registerLooking } from "./looking.js";
 
 /** `osbert admin …`: look into a running broker and mend it, through its admin API. */
@@ -12,4 +13,5 @@ export function registerAdminCommands(program: Command, surroundings: Surroundin
     .helpGroup("Commands for operators:");
   registerLooking(admin, surroundings);
   registerActing(admin, surroundings);
+  registerBulk(admin, surroundings);
 }

@@ -120,6 +120,36 @@ test("a service is paused and goes on; what was set aside is listed and restored
   expect((await adminCommand(["set-aside"], broker.env)).stdout).toBe("nothing was set aside\n");
 });
 
+test("many operations are retried and cancelled by one command, which shows first which", async () => {
+  const broker = await operatedBroker();
+  broker.trouble = "waits";
+  const operations = [];
+  for (const id of ["one", "two", "three"]) operations.push(await broker.provision(id));
+  for (const [index, id] of ["one", "two", "three"].entries())
+    await shows(broker, id, operations[index] ?? "", "waiting");
+  const which = ["--service", "database", ...because];
+  const dry = await adminCommand(["retry-all", ...which, "--dry-run"], broker.env);
+  expect(dry).toMatchObject({ status: 0, stderr: "0 done, 0 refused, 3 not tried\n" });
+  expect(dry.stdout).toMatch(/^INSTANCE +OPERATION +VERB.*\n(\w+ +\S+ +provision +- +waiting +not tried\n){3}$/);
+  const some = await adminCommand(["retry-all", ...which, "--limit", "2", "--dry-run"], broker.env);
+  expect(some.stderr).toMatch(/2 not tried\nthere are more; go on with --after/);
+
+  expect((await program(["admin", "cancel-all", ...which], broker.env)).stderr).toContain("--yes");
+  expect((await adminCommand(["cancel-all", ...because, "--yes"], broker.env)).stderr).toContain("say which");
+  const cancelled = await program(["admin", "cancel-all", ...which, "--state", "waiting", "--yes"], broker.env);
+  expect(cancelled).toMatchObject({ status: 0, stderr: "3 done, 0 refused, 0 not tried\n" });
+  for (const [index, id] of ["one", "two", "three"].entries())
+    await shows(broker, id, operations[index] ?? "", "cancelled");
+
+  broker.trouble = "none";
+  const anew = await adminCommand(["retry-all", ...which, "--state", "failed", "--json"], broker.env);
+  expect(anew.status, anew.stderr).toBe(0);
+  const { items, next } = JSON.parse(anew.stdout) as { items: { instance: string; goes_on: string }[]; next: null };
+  expect([items.length, next]).toEqual([3, null]);
+  for (const { instance, goes_on } of items) await shows(broker, instance, goes_on, "succeeded");
+  expect((await adminCommand(["retry-all", ...which], broker.env)).stdout).toBe("there are none\n");
+});
+
 test("long lists go on where they ended", async () => {
   const broker = await operatedBroker();
   for (const id of ["a", "b", "c"]) await broker.client.waitForInstance(id, { operation: await broker.provision(id) });
