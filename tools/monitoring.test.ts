@@ -1,0 +1,179 @@
+import { execFileSync } from "node:child_process";
+import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import { startOsbert } from "./osbert-program.js";
+import { required } from "./required.js";
+import { findProgram, freePort, makeServerHome, runServer } from "./server-process.js";
+import type { LeftOut } from "./servers.js";
+
+// The rules for Prometheus and the board for Grafana, on the figures of a real broker: a name that is wrong shows nothing, and nobody notices.
+
+const deploy = join(dirname(fileURLToPath(import.meta.url)), "..", "deploy");
+const rules = join(deploy, "prometheus", "osbert.rules.yml");
+
+test("the rules are right, and each alert fires when it should and only then", () => {
+  const programs = required("the rules for Prometheus", providePrometheus());
+  if (programs === undefined) return;
+  execFileSync(programs.promtool, ["check", "rules", rules]);
+  const tests = rules.replace(".yml", ".test.yml");
+  execFileSync(programs.promtool, ["test", "rules", tests]);
+  const alerts = readFileSync(rules, "utf8").match(/(?<=alert: )\w+/g);
+  const fired = readFileSync(tests, "utf8").match(/(?<=alertname=")\w+/g);
+  expect(fired).toEqual(alerts);
+});
+
+test("every query of the rules and the board finds what it looks for in a broker's metrics", {
+  timeout: 240_000,
+}, async () => {
+  const programs = required("the queries on a broker's metrics", providePrometheus());
+  if (programs === undefined) return;
+  const { url } = await startBroker();
+  const told = await (await fetch(`${url}/metrics`, { headers: as("prometheus") })).text();
+  const names = new Set(told.match(/(?<=^# TYPE )\S+/gm));
+  const used = `${readFileSync(rules, "utf8")}${readFileSync(board, "utf8")}`.match(/\b(osbert|nodejs|process)_\w+/g);
+  const known = (name: string) => names.has(name) || names.has(name.replace(/_(bucket|sum|count)$/, ""));
+  expect((used ?? []).filter((name) => !known(name))).toEqual([]);
+
+  const prometheus = await startPrometheus(programs.prometheus, url);
+  // A service that always fails, and one that does not, so that every figure has something to tell.
+  for (const [service, at] of ["works", "fails", "works"].map((name, index) => [name, index] as const))
+    await fetch(`${url}/v2/service_instances/${service}-${at}?accepts_incomplete=true`, {
+      method: "PUT",
+      body: JSON.stringify({
+        service_id: service,
+        plan_id: `${service}-plan`,
+        organization_guid: "o",
+        space_guid: "s",
+      }),
+      headers: { ...as("platform"), "content-type": "application/json", "x-broker-api-version": "2.17" },
+    });
+  for (const { title, query } of boardQueries()) {
+    // Counters have to be scraped twice to have a rate; what happens only once has to happen while they are.
+    await until(`${title}: ${query}`, async () => {
+      await fetch(`${url}/v2/catalog`, { headers: { ...as("platform"), "x-broker-api-version": "2.17" } });
+      return (await ask(prometheus, "query", { query })).result.length > 0;
+    });
+  }
+  await until("an alert for the operation that fails again and again", async () => {
+    const { groups } = await ask(prometheus, "rules");
+    const all: readonly { name: string; lastError?: string; alerts: readonly { labels: { service?: string } }[] }[] =
+      groups[0].rules;
+    expect(all.filter(({ lastError }) => lastError)).toEqual([]);
+    const stuck = all.find(({ name }) => name === "OsbertOperationsStuck");
+    return stuck?.alerts.some(({ labels }) => labels.service === "fails") ?? false;
+  });
+});
+
+const board = join(deploy, "grafana", "osbert.json");
+
+/** The board's queries, with Grafana's variables as Grafana fills them in. */
+function boardQueries(): readonly { readonly title: string; readonly query: string }[] {
+  const { panels } = JSON.parse(readFileSync(board, "utf8")) as {
+    panels: { title: string; targets: { expr: string }[] }[];
+  };
+  const queries = panels.flatMap(({ title, targets }) =>
+    targets.map(({ expr }) => ({
+      title,
+      query: expr.replaceAll("$__rate_interval", "1m").replaceAll("$service", ".*"),
+    })),
+  );
+  expect(queries.length).toBeGreaterThan(15);
+  return queries;
+}
+
+async function startBroker(): Promise<{ readonly url: string }> {
+  const folder = mkdtempSync(join(tmpdir(), "osbert-monitoring-"));
+  writeFileSync(join(folder, "services.ts"), services);
+  writeFileSync(join(folder, "osbert.yaml"), settings);
+  const { url, child } = await startOsbert(folder);
+  onTestFinished(() => {
+    child.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return { url };
+}
+
+const services = `
+const plan = (name) => ({ only: { id: name + "-plan", description: "the only one" } });
+export const services = ["works", "fails"].map((name) => ({
+  id: name, name, description: "a service that " + name, plans: plan(name), bindable: false,
+  async provision(operation) {
+    await operation.step("begin", () => "begun");
+    if (name === "fails") throw new Error("the backend is away");
+  },
+}));
+`;
+const settings = `
+module: services.ts
+store: "memory:"
+listen: { port: 0 }
+credentials: [{ username: platform, password: secret }]
+metrics: { enabled: true, credentials: [{ username: prometheus, password: secret }] }
+log: { level: error }
+`;
+
+function as(username: string): { readonly authorization: string } {
+  return { authorization: `Basic ${Buffer.from(`${username}:secret`).toString("base64")}` };
+}
+
+function providePrometheus(): { readonly prometheus: string; readonly promtool: string } | LeftOut {
+  const [prometheus, promtool] = [findProgram("prometheus"), findProgram("promtool")];
+  if (prometheus === undefined || promtool === undefined)
+    return { leftOut: "no prometheus and promtool found; apt-get install prometheus" };
+  return { prometheus, promtool };
+}
+
+/** A Prometheus that looks at the broker every second, with the rules. */
+async function startPrometheus(program: string, broker: string): Promise<string> {
+  const home = makeServerHome("prometheus", ["prometheus"]);
+  const config = {
+    global: { scrape_interval: "1s", evaluation_interval: "1s" },
+    rule_files: ["osbert.rules.yml"],
+    scrape_configs: [
+      {
+        job_name: "osbert",
+        basic_auth: { username: "prometheus", password: "secret" },
+        static_configs: [{ targets: [new URL(broker).host] }],
+      },
+    ],
+  };
+  for (const [name, text] of Object.entries({
+    "prometheus.yml": JSON.stringify(config),
+    "osbert.rules.yml": readFileSync(rules, "utf8"),
+  })) {
+    writeFileSync(join(home.directory, name), text, { mode: 0o600 });
+    if (home.owner !== undefined) chownSync(join(home.directory, name), home.owner.uid, home.owner.gid);
+  }
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const script = 'exec "$1" --config.file=prometheus.yml --storage.tsdb.path=data --web.listen-address="$2"';
+  const server = runServer(home, script, [program, new URL(url).host], "TERM");
+  onTestFinished(() => server.stop());
+  await until("Prometheus to be ready", async () => (await fetch(`${url}/-/ready`)).ok);
+  return url;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer of Prometheus, of which each caller knows the part that it asked for.
+async function ask(prometheus: string, what: string, parameters: Record<string, string> = {}): Promise<any> {
+  const response = await fetch(`${prometheus}/api/v1/${what}?${new URLSearchParams(parameters)}`);
+  const { status, data, error } = (await response.json()) as { status: string; data: unknown; error?: string };
+  if (status !== "success") throw new Error(`${parameters.query}: ${error}`);
+  return data;
+}
+
+async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
+  const giveUpAtMs = performance.now() + 90_000;
+  let last: unknown;
+  for (;;) {
+    const so = await isSo().catch((error: unknown) => {
+      last = error;
+      return false;
+    });
+    if (so) return;
+    if (performance.now() > giveUpAtMs) throw new Error(`waited in vain for ${what}`, { cause: last });
+    await sleep(200);
+  }
+}
