@@ -204,7 +204,7 @@ async function mysqlVersion(url: string): Promise<string> {
 }
 
 /** The newest of Debian's side-by-side versions, or the one on PATH. */
-function systemPostgres(): string | undefined {
+export function systemPostgres(): string | undefined {
   const versions = "/usr/lib/postgresql";
   const newest = existsSync(versions) ? readdirSync(versions).sort((a, b) => Number(b) - Number(a)) : [];
   const folders = newest.map((version) => join(versions, version, "bin"));
