@@ -3,10 +3,12 @@ import { type LeftOut, type RunningServer, startMariadb, startPostgres } from ".
 
 /**
  * Starts the database servers once for a whole test run. A server that this machine does not have is left out with one line
- * that says so; with OSBERT_TEST_REQUIRE=all that fails the run instead.
+ * that says so; with OSBERT_TEST_REQUIRE=all that fails the run instead. With OSBERT_TEST_SERVERS=none there are none.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const [postgres, mariadb] = await Promise.all([startPostgres(), startMariadb()]);
+  const none: LeftOut = { leftOut: "OSBERT_TEST_SERVERS=none" };
+  const isNone = process.env.OSBERT_TEST_SERVERS === "none";
+  const [postgres, mariadb] = isNone ? [none, none] : await Promise.all([startPostgres(), startMariadb()]);
   const servers = { PostgreSQL: postgres, MariaDB: mariadb };
   const stop = async () => {
     await Promise.all(Object.values(servers).map(async (server) => "leftOut" in server || (await server.stop())));
