@@ -4,7 +4,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -13,6 +12,7 @@ import { type NodeVersion, provideNode, provideThisNode } from "./node-versions.
 import { pack } from "./pack.js";
 import { required } from "./required.js";
 import { freePort } from "./server-process.js";
+import { until } from "./until.js";
 
 // What `npm create osbert` makes, from the tarballs and with the command of the README: its test passes, it starts, and its Dockerfile makes an image that runs.
 
@@ -87,7 +87,7 @@ describe("a project that was just created", () => {
     const asked = (options ?? "").split(" ");
     const broker = ["--detach", "--name", "broker", ...asked, "--env", `PORT=${new URL(url).port}`, image];
     await podman("run", ...broker);
-    await until(async () => (await fetch(`${url}/healthz`)).ok);
+    await until("the container to answer", async () => (await fetch(`${url}/healthz`)).ok);
     await podman("healthcheck", "run", "broker");
     expect(await podman("exec", "broker", "id", "-u")).toBe("65532");
     await expect(podman("exec", "broker", "touch", "/app/file")).rejects.toThrow(/Read-only file system/);
@@ -99,7 +99,7 @@ describe("a project that was just created", () => {
     expect(await podman("inspect", "broker", "--format", "{{.State.ExitCode}}")).toBe("0");
     await podman("rm", "broker");
     await podman("run", ...broker);
-    await until(async () => (await fetch(`${url}/healthz`)).ok);
+    await until("the container to answer", async () => (await fetch(`${url}/healthz`)).ok);
     expect(await greeting(url, credential)).toBe("Good day, b1");
     await podman("kill", "--signal", "KILL", "broker");
     await expect(podman("healthcheck", "run", "broker")).rejects.toThrow();
@@ -130,13 +130,4 @@ async function greeting(url: string, credential: string): Promise<unknown> {
   const place = { organization_guid: "o", space_guid: "s" };
   await ask("PUT", "service_instances/i1", { ...ids, ...place, parameters: { language: "en" } });
   return (await ask("PUT", "service_instances/i1/service_bindings/b1", ids)).credentials?.words;
-}
-
-/** Waits until it is true; an error counts as not yet. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const giveUpAtMs = performance.now() + 120_000;
-  while (!(await isSo().catch(() => false))) {
-    if (performance.now() > giveUpAtMs) throw new Error("it did not come to that within two minutes");
-    await sleep(100);
-  }
 }

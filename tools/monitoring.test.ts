@@ -2,13 +2,13 @@ import { execFileSync } from "node:child_process";
 import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { startOsbert } from "./osbert-program.js";
 import { required } from "./required.js";
 import { findProgram, freePort, makeServerHome, runServer } from "./server-process.js";
 import type { LeftOut } from "./servers.js";
+import { until } from "./until.js";
 
 // The rules for Prometheus and the board for Grafana, on the figures of a real broker: a name that is wrong shows nothing, and nobody notices.
 
@@ -162,18 +162,4 @@ async function ask(prometheus: string, what: string, parameters: Record<string, 
   const { status, data, error } = (await response.json()) as { status: string; data: unknown; error?: string };
   if (status !== "success") throw new Error(`${parameters.query}: ${error}`);
   return data;
-}
-
-async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  const giveUpAtMs = performance.now() + 90_000;
-  let last: unknown;
-  for (;;) {
-    const so = await isSo().catch((error: unknown) => {
-      last = error;
-      return false;
-    });
-    if (so) return;
-    if (performance.now() > giveUpAtMs) throw new Error(`waited in vain for ${what}`, { cause: last });
-    await sleep(200);
-  }
 }

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import pg from "pg";
@@ -13,6 +12,7 @@ import { required } from "./required.js";
 import { findProgram } from "./server-process.js";
 import { type LeftOut, systemPostgres } from "./servers.js";
 import { snippetsOf } from "./snippets.js";
+import { until } from "./until.js";
 
 // The restore drill of docs/guides/operating.md: its commands are run as they are written there, on a broker at work.
 
@@ -84,7 +84,7 @@ async function practise(drillIn: (data: string) => Drill): Promise<void> {
 
   const first = await start(drill.before);
   await ask(first.url, "PUT", "waits", "waits");
-  await until(async () => (await lastOperation(first.url, "waits")).description === "at the gate");
+  await until("the gate", async () => (await lastOperation(first.url, "waits")).description === "at the gate");
   const kept: string[] = [];
   const make = async (url: string) => {
     const id = `quick-${kept.length}`;
@@ -107,10 +107,13 @@ async function practise(drillIn: (data: string) => Drill): Promise<void> {
     expect((await lastOperation(second.url, id)).state, id).toBe("succeeded");
   }
   writeFileSync(join(folder, "gate"), "");
-  await until(async () => (await lastOperation(second.url, "waits")).state === "succeeded");
+  await until(
+    "the open operation to end",
+    async () => (await lastOperation(second.url, "waits")).state === "succeeded",
+  );
   expect(readFileSync(join(folder, "effects"), "utf8")).toBe("before the gate\nbehind the gate\n");
   expect((await ask(second.url, "DELETE", "quick-0", "quick")).ok).toBe(true);
-  await until(async () => (await ask(second.url, "GET", "quick-0")).status === 404);
+  await until("the instance to go", async () => (await ask(second.url, "GET", "quick-0")).status === 404);
 }
 
 function blockOf(mark: string): string {
@@ -171,12 +174,4 @@ function postgresTools(): { readonly url: string; readonly programs: string } | 
   if (programs === undefined || !existsSync(join(programs, "pg_dump")))
     return { leftOut: "no pg_dump found; apt-get install postgresql" };
   return { url, programs };
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const giveUpAtMs = performance.now() + 90_000;
-  while (!(await isSo())) {
-    if (performance.now() > giveUpAtMs) throw new Error("it did not come to that within 90 seconds");
-    await sleep(100);
-  }
 }
