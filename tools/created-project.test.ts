@@ -75,7 +75,7 @@ describe("a project that was just created", () => {
     timeout: 900_000,
   }, async () => {
     const containers = required("the created project's image", provideContainers());
-    const node = required("the created project's image", await provideNode(24));
+    const node = required("the created project's image", await provideNode(22));
     if (containers === undefined || node === undefined) return;
     onTestFinished(() => containers.remove(), 120_000);
     const { podman } = containers;

@@ -8,7 +8,7 @@ const run = promisify(execFile);
 
 /**
  * Makes the root file system of a base image, for machines that reach no registry of images: Debian by debootstrap, with this Node.js and
- * this machine's npm. It stands for `node:24-bookworm` and its slim sister. It has better-sqlite3's binary in the place of a compiler.
+ * this machine's npm. It stands for `node:22-bookworm` and its slim sister. It has better-sqlite3's binary in the place of a compiler.
  */
 export async function makeDebianBase(folder: string, { node, env }: NodeVersion): Promise<void> {
   await run("debootstrap", ["--variant=minbase", "bookworm", folder], { maxBuffer: 2 ** 24 });

@@ -8,8 +8,11 @@ import { promisify } from "node:util";
 import { findProgram } from "./server-process.js";
 import type { LeftOut } from "./servers.js";
 
-/** The versions of Node.js that users have, each with the release that tests take from npm. */
-export const nodeReleases = { 20: "20.20.2", 22: "22.23.3", 24: "24.21.0" } as const;
+/**
+ * The versions of Node.js that users have, each with the release that tests take from npm. Of 24 it is the last one before 24.19: with the
+ * headers of later ones, better-sqlite3 12 compiles to a binary that aborts the process when a statement is collected while it is idle.
+ */
+export const nodeReleases = { 20: "20.20.2", 22: "22.23.3", 24: "24.18.1" } as const;
 
 export type NodeMajor = keyof typeof nodeReleases;
 
