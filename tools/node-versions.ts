@@ -62,10 +62,11 @@ async function installNode(release: string): Promise<string> {
 
 /** A folder with better-sqlite3 for this Node.js, as its installer looks for it: compiling it takes a minute, and tests install often. */
 async function prebuildSqlite(node: string, env: NodeJS.ProcessEnv): Promise<string> {
-  const { stdout } = await run(node, ["-p", "process.versions.modules"]);
-  const abi = stdout.trim();
+  const { stdout } = await run(node, ["-p", "JSON.stringify(process.versions)"]);
+  const { node: release, modules: abi } = JSON.parse(stdout) as NodeJS.ProcessVersions;
   const { version } = createRequire(import.meta.url)("better-sqlite3/package.json") as { version: string };
-  const prebuilds = join(cache, `better-sqlite3-${version}-${abi}`);
+  // Kept apart by release: the headers of one may compile to what another does not bear.
+  const prebuilds = join(cache, `better-sqlite3-${version}-node-${release}`);
   await once(prebuilds, async (folder) => {
     const built = await buildSqlite(abi, version, env);
     const name = `better-sqlite3-v${version}-node-v${abi}-${process.platform}-${process.arch}.tar.gz`;
