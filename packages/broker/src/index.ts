@@ -30,5 +30,6 @@ export {
   type UpdateInput,
   type Work,
 } from "./service/service.js";
+export { defineServiceFunctions, type ServiceFunctions } from "./service/service-functions.js";
 export type { AsyncMode, AsyncRule, AsyncRules, Verb } from "./service/verbs.js";
 export type { VerbRequest } from "./verbs.js";

@@ -1,4 +1,11 @@
-import { buildCatalog, CatalogError, defineService, type Service } from "@osbert/broker";
+import {
+  buildCatalog,
+  CatalogError,
+  defineService,
+  defineServiceFunctions,
+  type Service,
+  type ServiceFunctions,
+} from "@osbert/broker";
 import type { Catalog } from "@osbert/protocol";
 import { expect, test } from "vitest";
 import { catalogFaults } from "../src/serve/catalog-faults.js";
@@ -10,7 +17,7 @@ import { outsideWith } from "./outside.js";
 
 const svg = "<svg xmlns='http://www.w3.org/2000/svg'/>";
 
-function overlaid(catalog: string, given: readonly Service[] = services) {
+function overlaid(catalog: string, given: readonly (Service | ServiceFunctions)[] = services) {
   const files = { "/place/o.yaml": `module: s.ts\ncatalog:\n  services:\n${catalog}`, "/place/i.svg": svg };
   const { settings, places } = loadSettings("o.yaml", outsideWith(files, { SECRET: "dashboard" }));
   return { ...overlay(given, settings.catalog, places), places };
@@ -85,9 +92,9 @@ test("the functions of a class keep their private fields", async () => {
 test("a name that the module does not have is told with its line and the nearest one", () => {
   const { faults } = overlaid("    databse: {}\n    queue: { plans: { onyl: {} } }\n    other: {}\n");
   expect(faults.map(faultLine)).toEqual([
-    "o.yaml:4:5 catalog.services.databse: the module has no service of this name; did you mean database?",
-    "o.yaml:6:5 catalog.services.other: the module has no service of this name; it has database, queue",
-    "o.yaml:5:23 catalog.services.queue.plans.onyl: the module has no plan of this name; did you mean only?",
+    "o.yaml:5:23 catalog.services.queue.plans.onyl: the module has no plan of this name, and a new one needs id and description; did you mean only?",
+    "o.yaml:4:5 catalog.services.databse: the module has no service of this name, and a new one needs use; did you mean database?",
+    "o.yaml:6:5 catalog.services.other: the module has no service of this name, and a new one needs use; it has database, queue",
   ]);
 });
 
@@ -116,4 +123,135 @@ test("what breaks the specification is told with the line that says it, or else 
     ),
     expect.stringMatching(/^\/place\/s.ts: services\[2\].description: /),
   ]);
+});
+
+test("a plan that the module does not have is added, with its schemas", () => {
+  const { services: list, faults } = overlaid(`
+    database:
+      plans:
+        huge:
+          id: huge-id
+          description: Huge, says the operator
+          schemas: { provision: { type: object, required: [size] }, bind: { type: object } }
+`);
+  expect(faults).toEqual([]);
+  const [database] = catalogOf(list).services;
+  expect(database?.plans.map(({ name }) => name)).toEqual(["small", "large", "huge"]);
+  expect(database?.plans[2]).toMatchObject({
+    id: "huge-id",
+    description: "Huge, says the operator",
+    schemas: {
+      service_instance: { create: { parameters: { required: ["size"] } } },
+      service_binding: { create: { parameters: { type: "object" } } },
+    },
+  });
+});
+
+test("a service of the file has the functions and the state of the one that it uses, and nothing that the catalog says of that", async () => {
+  const { services: list, faults } = overlaid(`
+    - { name: messages, use: queue, id: messages-id, description: Messages, image: i.svg,
+        plans: [{ name: first, id: first-id, description: First }, { name: second, id: second-id, description: Second }] }
+    - { name: database, offered: false }
+`);
+  expect(faults).toEqual([]);
+  const offered = catalogOf(list).services;
+  expect(offered.map(({ name }) => name)).toEqual(["queue", "messages"]);
+  expect(offered[1]).toMatchObject({ id: "messages-id", description: "Messages", bindable: true });
+  expect(offered[1]?.plans.map(({ id, name }) => [id, name])).toEqual([
+    ["first-id", "first"],
+    ["second-id", "second"],
+  ]);
+  expect(offered[1]?.metadata).toEqual({ imageUrl: expect.stringMatching(/^data:image\/svg/) });
+  const messages = list[1] as unknown as { bind(): Promise<unknown> };
+  expect(await messages.bind()).toEqual({ credentials: { secret: "from a private field" } });
+});
+
+const functions = defineServiceFunctions({
+  name: "cache",
+  requires: ["syslog_drain"],
+  state: { type: "object", properties: { port: { type: "integer" } }, required: ["port"] },
+  async provision(_operation, { plan }) {
+    return { state: { port: plan.length } };
+  },
+  async bind(_operation, { state }) {
+    return { credentials: { port: state.port } };
+  },
+});
+
+test("functions are offered only as the file describes them, under their own name or another", () => {
+  expect(overlaid("    queue: {}\n", [...services, functions]).services.map(({ name }) => name)).toEqual([
+    "database",
+    "queue",
+  ]);
+  const yaml = `
+    cache: { id: c, description: A cache, plans: { one: { id: c1, description: One } } }
+    sessions: { use: cache, id: s, description: Sessions, tags: [web], plans: { one: { id: s1, description: One } } }
+`;
+  const { services: list, faults } = overlaid(yaml, [functions]);
+  expect(faults).toEqual([]);
+  expect(list.map(({ state }) => state)).toEqual([functions.state, functions.state]);
+  expect(catalogOf(list).services).toMatchObject([
+    { name: "cache", id: "c", requires: ["syslog_drain"], bindable: true },
+    { name: "sessions", id: "s", requires: ["syslog_drain"], tags: ["web"], bindable: true },
+  ]);
+});
+
+test("what a service of the file lacks is told with its line, and so is what it uses that is not there", () => {
+  const { faults } = overlaid(
+    `
+    cache: { description: A cache, plans: { one: { id: c1 } } }
+    other: { use: cahce, id: o, description: Other, plans: { one: { id: o1, description: One } } }
+    third: { use: cache, id: t, description: Third }
+    fourth: { use: __proto__ }
+`,
+    [functions],
+  );
+  expect(faults.map(faultLine)).toEqual([
+    "o.yaml:5:45 catalog.services.cache.plans.one: a new one needs description",
+    "o.yaml:5:5 catalog.services.cache.id: is missing; only the broker that offers a service can give it one",
+    "o.yaml:6:19 catalog.services.other.use: the module has no service and no functions of this name; did you mean cache?",
+    "o.yaml:7:5 catalog.services.third.plans: is missing; write at least one plan",
+    "o.yaml:8:20 catalog.services.fourth.use: the module has no service and no functions of this name; it has cache",
+  ]);
+});
+
+test("the same id or name twice is told with the line of the second", () => {
+  const twice = () =>
+    overlaid(`
+    - { name: messages, use: queue, id: m, description: Messages, plans: [{ name: p, id: p, description: P }] }
+    - { name: letters, use: queue, id: m, description: Letters, plans: [{ name: p, id: only-id, description: P }] }
+`);
+  const { services: list, places } = twice();
+  let lines: readonly string[] = [];
+  try {
+    buildCatalog(list);
+  } catch (error) {
+    lines = catalogFaults(error as CatalogError, list, places, "/place/s.ts").map(faultLine);
+  }
+  expect(lines).toEqual([
+    expect.stringMatching(/^o.yaml:6:\d+ catalog.services.letters.id: .* is used by catalog.services.messages.id /),
+    expect.stringMatching(/^o.yaml:6:\d+ catalog.services.letters.plans.p.id: /),
+  ]);
+  const sameName = () => overlaid("    - { name: queue, tags: [a] }\n    - { tags: [b] }\n    - { name: queue }\n");
+  expect(sameName).toThrow(
+    /^o.yaml:5:7 catalog.services\[1\]: must have a name; .*\no.yaml:6:9 catalog.services.queue: is there twice; give one of them another name$/,
+  );
+});
+
+test("a schema of the file that is none is told with its line", () => {
+  const { services: list, places } = overlaid(`
+    database:
+      plans:
+        small:
+          schemas:
+            provision: { type: nothing }
+`);
+  try {
+    buildCatalog(list);
+    expect.unreachable();
+  } catch (error) {
+    expect(catalogFaults(error as CatalogError, list, places, "/place/s.ts").map(faultLine)).toContainEqual(
+      expect.stringMatching(/^o.yaml:9:24 catalog.services.database.plans.small.schemas.provision: /),
+    );
+  }
 });

@@ -18,6 +18,7 @@ import type { Settings } from "../settings/table.js";
 import { Told } from "../told.js";
 import { auditFile } from "./audit-file.js";
 import { catalogFaults } from "./catalog-faults.js";
+import type { Exported } from "./load-module.js";
 import { type MadeCredential, madeCredential } from "./made-credential.js";
 import { overlay } from "./overlay.js";
 import { checkTls, secureContextOf } from "./tls.js";
@@ -37,7 +38,7 @@ export interface Assembled {
 
 export interface Parts {
   /** As the module defines them. */
-  readonly services: readonly Service[];
+  readonly services: readonly Exported[];
   readonly store: Store;
   readonly log: Logger;
 }
@@ -168,7 +169,7 @@ function serveOptions({ listen, tls, platforms }: Settings): ServeOptions {
 /** Offers the module's services as the settings say; faults of the catalog are told with their place in the file. */
 async function offering<T>(
   { settings, places }: Loaded,
-  services: readonly Service[],
+  services: readonly Exported[],
   offer: (services: readonly Service[]) => T | Promise<T>,
 ): Promise<T> {
   const overlaid = overlay(services, settings.catalog, places);

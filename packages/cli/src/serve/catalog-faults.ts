@@ -12,7 +12,9 @@ export function catalogFaults(
   return findings.map(({ path, message }) => {
     const key = keyOf(path, services);
     const place = nearest(key, places);
-    if (place !== undefined) return { place, key, message };
+    const inFile = () =>
+      message.replaceAll(/services\[\d+\](\.plans\[\d+\])?\.\w+/g, (other) => keyOf(other, services));
+    if (place !== undefined) return { place, key, message: inFile() };
     return { place: { kind: "default" }, key: `${module}: ${path || "the catalog"}`, message };
   });
 }
@@ -23,7 +25,12 @@ function keyOf(path: string, services: readonly Service[]): string {
   const service = services[Number(match?.[1] ?? -1)];
   if (match === null || service === undefined) return "catalog";
   const plan = match[2] === undefined ? undefined : Object.keys(service.plans ?? {})[Number(match[2])];
-  const rest = (match[3] ?? "").replace(/^\.metadata\.imageUrl/, ".image").replace(/^\.metadata\.costs/, ".costs");
+  const rest = (match[3] ?? "")
+    .replace(/^\.metadata\.imageUrl/, ".image")
+    .replace(/^\.metadata\.costs/, ".costs")
+    .replace(/^\.schemas\.service_instance\.create\.parameters/, ".schemas.provision")
+    .replace(/^\.schemas\.service_instance\.update\.parameters/, ".schemas.update")
+    .replace(/^\.schemas\.service_binding\.create\.parameters/, ".schemas.bind");
   return `catalog.services.${service.name}${plan === undefined ? "" : `.plans.${plan}`}${rest}`;
 }
 

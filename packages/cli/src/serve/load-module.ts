@@ -1,7 +1,7 @@
 import { access } from "node:fs/promises";
 import { extname } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Service } from "@osbert/broker";
+import type { Service, ServiceFunctions } from "@osbert/broker";
 import { Told } from "../told.js";
 
 /** What a module's default function is given. */
@@ -10,13 +10,16 @@ export interface ModuleContext {
   readonly data: string;
 }
 
+/** A service, or functions that the settings make services of. */
+export type Exported = Service | ServiceFunctions;
+
 /**
  * Loads the services of a module: its export `services`, or what its default function returns. TypeScript is run as it is.
  *
  * The loader for TypeScript is registered for the whole process, not for this import alone: an isolated import would load
  * `@osbert/broker` a second time, and the engine would not know the errors that the module throws.
  */
-export async function loadModule(path: string, context: ModuleContext): Promise<readonly Service[]> {
+export async function loadModule(path: string, context: ModuleContext): Promise<readonly Exported[]> {
   await access(path).catch(() => {
     throw new Told(`the module ${path} is not there; write its path as module: in the settings`);
   });
@@ -34,15 +37,17 @@ export async function loadModule(path: string, context: ModuleContext): Promise<
   return checked(found, path);
 }
 
-function checked(found: unknown, path: string): readonly Service[] {
+function checked(found: unknown, path: string): readonly Exported[] {
   const advice = 'write `export const services = [defineService({ … })]`, with defineService from "@osbert/broker"';
   if (!Array.isArray(found)) throw new Told(`${path} must export a list of services; ${advice}`);
   found.forEach((service: unknown, index) => {
-    const { name, plans } = (service ?? {}) as { readonly name?: unknown; readonly plans?: unknown };
-    if (typeof name !== "string" || typeof plans !== "object" || plans === null)
+    const { id, name, plans } = (service ?? {}) as Readonly<Partial<Record<"id" | "name" | "plans", unknown>>>;
+    // What has an id is meant for the catalog; functions without one are for the settings to use.
+    const isFunctions = id === undefined && plans === undefined;
+    if (typeof name !== "string" || !(isFunctions || (typeof plans === "object" && plans !== null)))
       throw new Told(`item ${index + 1} of the services that ${path} exports is not a service; ${advice}`);
   });
-  return found as readonly Service[];
+  return found as readonly Exported[];
 }
 
 /** The author's error, with the line of the module that it came from, without the loader's own stack. */

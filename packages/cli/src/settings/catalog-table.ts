@@ -14,7 +14,7 @@ const json = (meaning: string) => ({ shape: { kind: "json" }, meaning, reloads: 
 const id = (what: string) =>
   ({
     shape: { kind: "text", pattern: "^.{1,255}$", mustBe: "1 to 255 characters" },
-    meaning: `Its id, for brokers that run the same module side by side. It is not changed while the ${what} has instances.`,
+    meaning: `Its id: of a ${what} that the module does not have, or for brokers that run the same module side by side. It is not changed while the ${what} has instances.`,
     reloads: true,
   }) as const;
 
@@ -90,15 +90,35 @@ const planFields = {
       },
     },
     meaning:
-      "JSON Schemas in place of the module's. Make them narrower, not wider: the service's functions rely on what the module's allow.",
+      "JSON Schemas in place of the module's. Make them narrower, not wider: the service's functions rely on what the module's allow. A plan that the module does not have takes any parameters without them.",
     reloads: true,
   },
 } as const satisfies Fields;
 
 const serviceFields = {
+  use: {
+    shape: { kind: "text", longest: 255 },
+    meaning:
+      "A service, or functions, of the module. This service has those functions and their state, and all that the catalog says of it is written here: it needs `id`, `description` and `plans`.",
+    otherwise: "what the module has under the name of the service",
+    example: "database",
+    reloads: true,
+  },
   id: id("service"),
   description: text("What platforms show of it."),
+  offered: flag(
+    "`false` takes it out of the catalog. A reload refuses that while it has instances (see `catalog.retirePlansInUse`).",
+  ),
   tags: texts("Words that applications look for."),
+  requires: {
+    shape: {
+      kind: "list",
+      of: { kind: "choice", of: ["syslog_drain", "route_forwarding", "volume_mount"] },
+    },
+    meaning: "What bindings may ask of the platform.",
+    example: ["syslog_drain"],
+    reloads: true,
+  },
   bindable: flag("Can be bound, where the plan does not say."),
   planUpdateable: flag("Instances can change to another plan, where the plan does not say."),
   instancesRetrievable: flag("Instances can be fetched."),
@@ -143,12 +163,13 @@ const serviceFields = {
   metadata: json("Anything else that the catalog shows."),
   plans: {
     shape: { kind: "map", name: "plan", of: { kind: "group", fields: planFields } },
-    meaning: "Plans of the module, by name.",
+    meaning:
+      "Plans, by name, or as a list of plans with a `name`. One that the module does not have needs `id` and `description`.",
     reloads: true,
   },
 } as const satisfies Fields;
 
-/** What an operator may say of services and plans, over what their code says. */
+/** What an operator may say of services and plans, over what their code says and besides it. */
 export const catalogFields = {
   schemaDraft: {
     shape: { kind: "choice", of: ["draft-04", "as-written"] },
@@ -166,7 +187,8 @@ export const catalogFields = {
   },
   services: {
     shape: { kind: "map", name: "service", of: { kind: "group", fields: serviceFields } },
-    meaning: "Services of the module, by name.",
+    meaning:
+      "Services, by name, or as a list of services with a `name`. One that the module does not have needs `use`.",
     reloads: true,
   },
 } as const satisfies Fields;

@@ -1,5 +1,5 @@
 import { durationPattern } from "./duration.js";
-import type { Field, Fields, JsonValue, Shape } from "./shape.js";
+import type { Field, Fields, GroupShape, JsonValue, Shape } from "./shape.js";
 import { table } from "./table.js";
 
 type Json = { readonly [name: string]: JsonValue };
@@ -70,10 +70,21 @@ function shapeSchema(shape: Shape, checkRequired = true): Json {
     case "list":
       return { type: "array", items: shapeSchema(shape.of) };
     case "map":
-      return { type: "object", additionalProperties: shapeSchema(shape.of) };
+      return shape.of.kind === "group" ? namedGroups(shape.of) : mapOf(shape.of);
     case "group":
       return groupSchema(shape.fields, checkRequired);
   }
+}
+
+function mapOf(shape: Shape): Json {
+  return { type: "object", additionalProperties: shapeSchema(shape) };
+}
+
+/** By name, or as a list of groups that have one. */
+function namedGroups(shape: GroupShape): Json {
+  const name = { shape: { kind: "text" }, meaning: "Its name.", required: true } as const;
+  const named = { kind: "group", fields: { name, ...shape.fields } } as const;
+  return { anyOf: [mapOf(shape), { type: "array", items: shapeSchema(named) }] };
 }
 
 function onlyProperty(name: string): Json {

@@ -6,9 +6,9 @@ import type { Fault } from "./fault.js";
 import { imageDataUri, largestImageBytes } from "./image.js";
 import { type Outside, whyUnreadable } from "./outside.js";
 import { Secret } from "./secret.js";
-import type { Field, Fields, GroupOf, SecretShape, Shape, TextShape } from "./shape.js";
+import type { Field, Fields, GroupOf, GroupShape, SecretShape, Shape, TextShape } from "./shape.js";
 import { didYouMean } from "./suggest.js";
-import { type Place, type Written, writtenAs } from "./written.js";
+import { type Place, type Written, type WrittenList, writtenAs } from "./written.js";
 
 export interface Reading<F> {
   /** To be used only if there are no faults. */
@@ -174,6 +174,7 @@ class Reader {
       case "list":
         return this.#list(shape.of, written, key, field, wrong);
       case "map": {
+        if (written.kind === "list" && shape.of.kind === "group") return this.#named(shape.of, written, key, wrong);
         if (written.kind !== "map")
           return wrong(`must have a ${shape.name}'s name on each line, with a colon after it`);
         const entries = [...written.entries].map(([name, entry]) => {
@@ -196,6 +197,29 @@ class Reader {
       this.places.set(at, item.place);
       return this.#inner(of, item, at, field);
     });
+  }
+
+  /** A list whose items have a `name` is another way to write a map of groups. Keys are the same for both. */
+  #named({ fields }: GroupShape, written: WrittenList, key: string, wrong: Wrong): unknown {
+    if (written.items.length > mostItems) return wrong(`must have at most ${mostItems} items`);
+    const values = new Map<string, unknown>();
+    written.items.forEach((item, index) => {
+      const entry = item.kind === "map" ? item.entries.get("name") : undefined;
+      const name = entry === undefined ? undefined : textIn(entry.written);
+      if (item.kind !== "map" || name === undefined || name === "") {
+        this.#fault(item.place, `${key}[${index}]`, "must have a name; write e.g. - name: small");
+        return;
+      }
+      const at = join(key, name);
+      if (values.has(name)) {
+        this.#fault(entry?.place ?? item.place, at, "is there twice; give one of them another name");
+        return;
+      }
+      this.places.set(at, item.place);
+      const rest = { ...item, entries: new Map([...item.entries].filter(([other]) => other !== "name")) };
+      values.set(name, this.group(fields, rest, at, { place: item.place, overridable: false }));
+    });
+    return values;
   }
 
   #inner(shape: Shape, written: Written, key: string, field: Field): unknown {

@@ -93,7 +93,7 @@ export interface TextForm {
   parse(text: string): readonly unknown[] | undefined;
 }
 
-/** Names of the writer's own choice. */
+/** Names of the writer's own choice. One of groups can also be written as a list, whose items have a `name`. */
 export interface MapShape {
   readonly kind: "map";
   readonly of: Shape;

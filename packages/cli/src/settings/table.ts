@@ -11,7 +11,7 @@ export const table = {
   module: {
     shape: { kind: "path" },
     meaning:
-      "The TypeScript or JavaScript file with the services. It exports `services`, a list, or a default function that is given `{ data }`, the folder for data, and returns one. It is loaded at start and not again.",
+      "The TypeScript or JavaScript file with the services. It exports `services`, a list of services or of functions that `catalog.services` makes services of, or a default function that is given `{ data }`, the folder for data, and returns one. It is loaded at start and not again.",
     required: true,
     example: "services.ts",
   },
@@ -343,7 +343,8 @@ export const table = {
   },
   catalog: {
     shape: { kind: "group", fields: catalogFields },
-    meaning: "What the catalog says, over what the module says.",
+    meaning:
+      "What the catalog says, over what the module says, and besides it: plans and services can be added. Services and plans are written by name, or as lists whose items have a `name`.",
   },
 } as const satisfies Fields;
 
