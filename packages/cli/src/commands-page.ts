@@ -27,9 +27,12 @@ export function commandsPage(program: Command): string {
   ].join("\n");
 }
 
-/** Commands that do something; a command with commands of its own is their heading. */
+/** Commands that do something. One with commands of its own is their heading, unless it takes arguments. */
 function leavesOf(command: Command): readonly Command[] {
-  return command.commands.flatMap((child) => (child.commands.length === 0 ? [child] : leavesOf(child)));
+  return command.commands.flatMap((child) => {
+    const does = child.commands.length === 0 || child.registeredArguments.length > 0;
+    return [...(does ? [child] : []), ...leavesOf(child)];
+  });
 }
 
 function section(command: Command): string[] {

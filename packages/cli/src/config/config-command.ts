@@ -10,6 +10,7 @@ import { loadSettings, usualFile } from "../settings/load.js";
 import { realOutside } from "../settings/outside.js";
 import { settingsReference } from "../settings/reference.js";
 import { table } from "../settings/table.js";
+import { registerImportSpring } from "../spring/import-spring-command.js";
 import { telling } from "../told.js";
 
 interface Options {
@@ -40,6 +41,7 @@ export function registerConfig(program: Command): void {
       command: "osbert config --schema > osbert.schema.json",
     },
   ]);
+  registerImportSpring(command);
 }
 
 function print(file: string | undefined, options: Options): void {

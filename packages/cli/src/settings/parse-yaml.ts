@@ -1,4 +1,6 @@
 import {
+  type Document,
+  type DocumentOptions,
   type ErrorCode,
   isAlias,
   isMap,
@@ -8,7 +10,10 @@ import {
   LineCounter,
   type Node,
   type ParsedNode,
+  type ParseOptions,
+  parseAllDocuments,
   parseDocument,
+  type SchemaOptions,
 } from "yaml";
 import type { Fault } from "./fault.js";
 import type { Place, Written } from "./written.js";
@@ -19,6 +24,7 @@ const deepest = 50;
 const mostNodes = 50_000;
 /** Each costs a walk over the whole document. */
 const mostAliases = 100;
+export const mostDocuments = 100;
 
 export interface Parsed {
   /** `undefined`: there is nothing in it, or nothing that can be used. */
@@ -28,31 +34,62 @@ export interface Parsed {
 
 /** Reads YAML 1.2 with the place of everything in it. Custom tags are refused, aliases count as what they stand for. */
 export function parseYaml(text: string, file: string): Parsed {
+  const { documents, faults } = parseWith(file, (options) => [parseDocument(text, options)]);
+  return { written: documents[0], faults };
+}
+
+export interface ParsedDocuments {
+  /** Those with something in them. */
+  readonly documents: readonly Written[];
+  readonly faults: readonly Fault[];
+}
+
+/** The same for a file of several documents, within the same bounds for all of them together. */
+export function parseYamlDocuments(text: string, file: string): ParsedDocuments {
+  // Each costs as much as a whole file, even an empty one.
+  if ((text.match(/^(---|\.\.\.)/gm)?.length ?? 0) > mostDocuments) {
+    const place = { kind: "file", file, line: 1, column: 1 } as const;
+    return { documents: [], faults: [{ place, key: "", message: `has more than ${mostDocuments} documents` }] };
+  }
+  return parseWith(file, (options) => {
+    const documents = parseAllDocuments(text, options);
+    return Array.isArray(documents) ? documents : [];
+  });
+}
+
+type Options = ParseOptions & DocumentOptions & SchemaOptions;
+
+function parseWith(file: string, parse: (options: Options) => readonly Document.Parsed[]): ParsedDocuments {
   const lines = new LineCounter();
   const place = (offset: number | undefined): Place => {
     const { line, col } = lines.linePos(offset ?? 0);
     return { kind: "file", file, line: Math.max(1, line), column: Math.max(1, col) };
   };
   // Without the parser's own pretty errors: they quote the line, and in it may be a secret.
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, version: "1.2", schema: "core" });
-  const mistakes = document.errors.length > 0 ? document.errors : document.warnings;
+  const parsed = parse({ lineCounter: lines, prettyErrors: false, version: "1.2", schema: "core" });
+  const errors = parsed.flatMap((document) => document.errors);
+  const mistakes = errors.length > 0 ? errors : parsed.flatMap((document) => document.warnings);
   if (mistakes.length > 0) {
     const faults = mistakes
       .slice(0, 20)
       .map(({ pos, code }) => ({ place: place(pos[0]), key: "", message: sentences[code] ?? unreadable }));
-    return { written: undefined, faults };
+    return { documents: [], faults };
   }
   try {
     const resolved = new Map<Node, Node | undefined>();
-    const conversion = new Conversion(place, (node) => {
-      if (!isAlias(node)) return node;
-      if (!resolved.has(node) && resolved.size < mostAliases) resolved.set(node, node.resolve(document));
-      return resolved.get(node);
+    const counted = { nodes: 0 };
+    const documents = parsed.flatMap((document) => {
+      const conversion = new Conversion(counted, place, (node) => {
+        if (!isAlias(node)) return node;
+        if (!resolved.has(node) && resolved.size < mostAliases) resolved.set(node, node.resolve(document));
+        return resolved.get(node);
+      });
+      return document.contents === null ? [] : [conversion.convert(document.contents, 0)];
     });
-    return { written: document.contents === null ? undefined : conversion.convert(document.contents, 0), faults: [] };
+    return { documents, faults: [] };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    return { written: undefined, faults: [error.fault] };
+    return { documents: [], faults: [error.fault] };
   }
 }
 
@@ -66,19 +103,25 @@ class Refused extends Error {
 }
 
 class Conversion {
-  #nodes = 0;
+  readonly #counted: { nodes: number };
   readonly #place: (offset: number | undefined) => Place;
   readonly #resolve: (node: Node) => Node | undefined;
 
-  constructor(place: (offset: number | undefined) => Place, resolve: (node: Node) => Node | undefined) {
+  constructor(
+    counted: { nodes: number },
+    place: (offset: number | undefined) => Place,
+    resolve: (node: Node) => Node | undefined,
+  ) {
+    this.#counted = counted;
     this.#place = place;
     this.#resolve = resolve;
   }
 
   convert(given: Node | ParsedNode, depth: number): Written {
     const place = this.#place(given.range?.[0]);
-    this.#nodes += 1;
-    if (this.#nodes > mostNodes) throw new Refused(place, `has more than ${mostNodes} values, aliases included`);
+    this.#counted.nodes += 1;
+    if (this.#counted.nodes > mostNodes)
+      throw new Refused(place, `has more than ${mostNodes} values, aliases included`);
     if (depth > deepest) throw new Refused(place, `is nested deeper than ${deepest} levels`);
     const node = this.#resolve(given);
     if (node === undefined)
