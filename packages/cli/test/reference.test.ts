@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
+import { buildCatalog, defineServiceFunctions } from "@osbert/broker";
 import { expect, test } from "vitest";
+import { overlay } from "../src/serve/overlay.js";
 import { settingsSchema } from "../src/settings/json-schema.js";
 import { loadSettings } from "../src/settings/load.js";
 import { read } from "../src/settings/read.js";
@@ -68,4 +70,17 @@ test("the settings of the README hold", () => {
   const files = { "/place/osbert.yaml": yaml, "/place/greeting.svg": "<svg></svg>" };
   const { settings } = loadSettings(undefined, outsideWith(files, { PLATFORM_PASSWORD: "x" }));
   expect(settings.catalog.services.get("greeting")?.displayName).toBe("Greetings");
+});
+
+test("the settings of the guide to catalogs in YAML hold, and make a catalog", () => {
+  const [, yaml = ""] = /```yaml\n([\s\S]*?)```/.exec(committed("docs/guides/catalog-in-yaml.md")) ?? [];
+  const files = { "/place/osbert.yaml": yaml, "/place/database.png": Buffer.from("\x89PNG\r\n\x1a\n", "latin1") };
+  const { settings, places } = loadSettings(undefined, outsideWith(files));
+  const functions = defineServiceFunctions({ name: "database", bind: async () => ({ credentials: {} }) });
+  const { services, faults } = overlay([functions], settings.catalog, places);
+  expect(faults).toEqual([]);
+  expect([...buildCatalog(services).services.values()].map(({ offering }) => offering.name)).toEqual([
+    "database",
+    "reporting",
+  ]);
 });
