@@ -56,6 +56,7 @@ export class CatalogError extends Error {
   }
 }
 
+/** How a catalog is published. */
 export interface CatalogOptions {
   /** The draft of JSON Schema in which the schemas of parameters are published. Default: `draft-04`. */
   readonly schemaDraft?: SchemaDraft;
