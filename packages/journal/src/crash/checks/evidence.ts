@@ -80,7 +80,29 @@ export function storiesOf(run: Run): readonly Story[] {
   const byId = new Map<string, Draft>();
   for (const event of witnessed) hear(event, plan, drafts, byId, margin);
   for (const event of witnessed) if (event.kind === "settled") byId.get(event.key + event.id)?.settled.push(event);
+  const isCutOff = cutOffs(witnessed);
+  for (const draft of drafts) {
+    draft.effects = draft.effects.map((effect) =>
+      isCutOff(effect.allowedAt, effect.surelyUntil) ? { ...effect, surelyUntil: effect.allowedAt } : effect,
+    );
+  }
   return drafts;
+}
+
+/** How long before it is told of a disturbance may have begun, and how long after it a process may not know that it is taken for dead. */
+const longestDisturbanceMs = 8_000;
+const noticedWithinMs = 4_000;
+const ofTheProcess: ReadonlySet<string> = new Set(["kill", "freeze", "rival"]);
+
+/**
+ * Whether connections were disturbed at about that time. A process that lives and has lost its sessions is taken for dead: what it does
+ * then goes on beside its successor until it notices (J3 says so), and is under way for certain no longer than it takes to begin.
+ */
+function cutOffs(witnessed: readonly Witnessed[]): (from: number, to: number) => boolean {
+  const times = witnessed.flatMap((event) =>
+    event.kind === "disturbed" && !ofTheProcess.has(event.what.kind) ? [event.at] : [],
+  );
+  return (from, to) => times.some((at) => to >= at - longestDisturbanceMs && from <= at + noticedWithinMs);
 }
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] extends readonly (infer Item)[] ? Item[] : T[Name] };
