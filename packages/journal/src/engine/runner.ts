@@ -300,11 +300,15 @@ export class Runner implements AttemptHost {
         draft.prune(plan.delete, draft.base.seq === record.seq ? plan.nextAt : this.now()),
       );
       observe({ kind: "pruned", key: cell.key, entries: plan.delete.length, removed: false });
-    } else if (await writer.persist("remove", () => store.remove(cell.key, { seq: record.seq, epoch: record.epoch }))) {
-      leases.drop(cell);
-      cell.snapshot = null;
-      observe({ kind: "pruned", key: cell.key, entries: entries.length, removed: true });
-    } else cell.snapshot = undefined;
+    } else {
+      const expected = { seq: record.seq, epoch: record.epoch };
+      const removed = await writer.persist("remove", () => store.remove(cell.key, expected));
+      // Else others have changed it meanwhile, or a try whose answer was lost has removed it.
+      if (removed) cell.snapshot = null;
+      else await writer.refresh(cell);
+      if (cell.snapshot === null) observe({ kind: "pruned", key: cell.key, entries: entries.length, removed: true });
+      if (!leases.isOurs(cell, cell.snapshot?.record)) leases.drop(cell);
+    }
     reached("after prune");
   }
 
@@ -540,6 +544,7 @@ export class Runner implements AttemptHost {
     const { writer, leases, settled, lookBy, follow } = this.#ports;
     const known = cell.snapshot?.record.seq;
     let othersWrote = false;
+    let frees = false;
     const written = await writer.change(
       cell,
       (newDraft, seen) => {
@@ -551,7 +556,10 @@ export class Runner implements AttemptHost {
         const draft = newDraft();
         write(draft);
         draft.heldBy(cell.held.epoch);
-        const tenure = () => (this.#hasMore(cell, draft, ending) ? leases.hold(seen) : this.#free(draft, seen));
+        const tenure = () => {
+          frees = !this.#hasMore(cell, draft, ending);
+          return frees ? this.#free(draft, seen) : leases.hold(seen);
+        };
         return { result: draft, draft, tenure };
       },
       options,
@@ -566,9 +574,10 @@ export class Runner implements AttemptHost {
       cell.held.until = record.lease?.until ?? 0;
       // This commit has put the due time, by which others called for attention, back to the end of the lease.
       if (othersWrote) follow("tend", cell, () => cell.serial(() => this.tend(cell)));
-    } else if (record?.lease === null && record.epoch === cell.held.epoch) {
+    } else if (frees) {
+      // If the answer was lost, others may have it already, and rightly so.
       leases.drop(cell);
-      lookBy(record.dueAt);
+      lookBy(record?.dueAt ?? null);
     } else {
       // The commit counted, but while its answer was on the way another engine has taken over.
       leases.taken(cell);
