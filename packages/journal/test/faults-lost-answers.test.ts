@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Operation } from "../src/engine/attempt.js";
 import { RetryLater } from "../src/errors.js";
+import { openJournal } from "../src/journal.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { faultyStore, manualClock } from "../src/testing/index.js";
-import { accept, kindsOf, Latch, settle, startJournal } from "./faults-fixture.js";
+import { accept, by, kindsOf, Latch, settle, startJournal } from "./faults-fixture.js";
 
 /** Runs until it is told to stop, or may end. */
 function longRunning() {
@@ -69,4 +70,18 @@ describe("an engine that has not heard what became of its own doing does not tak
     expect(kindsOf(events, "presence lost")).toEqual([]);
     expect(long.told).toEqual([]);
   });
+});
+
+test("what runs hears of its cancellation, although the answer that told of it was lost", async () => {
+  const { clock, shared, store } = sharedStore();
+  const long = longRunning();
+  const kinds = { long: { run: long.run } };
+  const { journal } = await startJournal({ store, clock, kinds, random: () => 1 });
+  const id = await accept(journal, "r1", { kind: "long" });
+  await settle();
+  const other = await openJournal({ store: shared, clock, kinds });
+  store.next("claim", "answer lost");
+  expect(await other.cancel("r1", id, "not wanted any more", by)).toBe(true);
+  await clock.advance(5_000);
+  expect(long.told).toEqual(["not wanted any more"]);
 });

@@ -100,7 +100,7 @@ export class Claims {
   }
 
   async #lookForUnheard(): Promise<void> {
-    const { store, time, leases, isHeld, lookAfterDoubt } = this.#ports;
+    const { store, time, leases, isHeld, lookAfterDoubt, lookAtHeld } = this.#ports;
     const doubt = this.#doubt;
     const now = time.now();
     const { owner } = leases;
@@ -111,6 +111,8 @@ export class Claims {
       after = page.at(-1) ?? null;
       if (page.length < heldPage) break;
     }
+    // A claim also takes note of what others did to resources that are held: that was in the answer, too.
+    lookAtHeld();
     // A doubt that has come up meanwhile stays.
     if (this.#doubt !== doubt) return;
     this.#doubt = now > doubt.until ? undefined : { nextAt: now + doubtPauseMs, until: doubt.until };
