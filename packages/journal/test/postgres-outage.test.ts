@@ -99,6 +99,32 @@ describe.skipIf(postgresUrl === null)("PostgreSQL that goes away", () => {
       await wire.cut();
     }));
 
+  test("a connection that falls silent before anyone is woken over it is given up, and owners come back over another", () =>
+    PostgresPlace.use(async (place) => {
+      const wire = await Wire.to(place.url);
+      const store = await place.store({ timeoutMs: 2_000 }, place.newPool(wire.url));
+      place.atEnd(() => wire.cut());
+      await store.attend("before", () => undefined);
+      wire.loseNext("listen ");
+      await place.terminateSessions();
+      await until(() => wire.hasLost);
+      const isBack = async () => {
+        await store.attend("after", () => undefined);
+        return true;
+      };
+      await until(() => isBack().catch(() => false));
+    }));
+
+  test("a connection that falls silent while a store is opened does not hold it up for ever", () =>
+    PostgresPlace.use(async (place) => {
+      const wire = await Wire.to(place.url);
+      const pool = place.newPool(wire.url);
+      place.atEnd(() => wire.cut());
+      wire.loseNext("osbert.session");
+      const store = postgresStore(pool, { schema: place.schema, timeoutMs: 300 });
+      expectUnavailable([await store.open().catch((error: unknown) => error)]);
+    }));
+
   test("a pool that is used up does not hold a call for ever", () =>
     PostgresPlace.use(async (place) => {
       const pool = new pg.Pool({ connectionString: place.url, max: 2 });

@@ -71,6 +71,7 @@ export class Wire {
   #silent = false;
   #hangsUpBehind = Number.POSITIVE_INFINITY;
   #hungUp = 0;
+  #losing: string | undefined;
 
   private constructor(target: URL) {
     this.#target = target;
@@ -119,6 +120,16 @@ export class Wire {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
 
+  /** The next that is sent with this text in it never arrives, nor does anything behind it on its connection. */
+  loseNext(text: string): void {
+    this.#losing = text;
+  }
+
+  /** Whether that has happened. */
+  get hasLost(): boolean {
+    return this.#losing === undefined;
+  }
+
   /** How many were ended so. */
   get hungUp(): number {
     return this.#hungUp;
@@ -128,18 +139,24 @@ export class Wire {
     const outbound = connect(Number(this.#target.port), this.#target.hostname);
     const hangsUpBehind = this.#hangsUpBehind;
     let answers = 0;
+    let deaf = false;
     outbound.on("data", (data) => {
       if (data.includes(readyForQuery) && ++answers === hangsUpBehind) {
         this.#hungUp++;
         inbound.end(Buffer.concat([data, shuttingDown]));
       }
     });
+    inbound.on("data", (data) => {
+      if (this.#losing === undefined || !data.includes(this.#losing)) return;
+      this.#losing = undefined;
+      deaf = true;
+    });
     for (const [from, to] of [
       [inbound, outbound],
       [outbound, inbound],
     ] as const) {
       this.#sockets.add(from);
-      from.on("data", (data) => this.#silent || to.writableEnded || to.write(data));
+      from.on("data", (data) => this.#silent || deaf || to.writableEnded || to.write(data));
       from.on("error", () => to.destroy());
       from.on("close", () => {
         this.#sockets.delete(from);

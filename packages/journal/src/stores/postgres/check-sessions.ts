@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { PostgresPool } from "./driver.js";
-import { Session } from "./session.js";
+import { Session, type Statement } from "./session.js";
 
 /**
  * Throws if the connections of the pool share sessions of PostgreSQL, as they do behind a pooler in transaction mode. Whoever died would
@@ -15,11 +15,11 @@ export async function checkSessions(pool: PostgresPool, timeoutMs: number): Prom
     for (let n = 0; n < 2; n++) sessions.push(await Session.open(pool, timeoutMs));
     const marks = sessions.map(() => randomUUID());
     for (const [n, session] of sessions.entries()) {
-      await session.script(`select set_config('osbert.session', '${marks[n]}', false)`);
+      await session.run(mark, [marks[n] ?? ""]);
     }
     for (let round = 0; round < rounds; round++) {
       for (const [n, session] of sessions.entries()) {
-        const [row] = await session.script("select current_setting('osbert.session', true)");
+        const [row] = await session.run(readMark, []);
         if (row?.[0] !== marks[n]) throw shared();
       }
     }
@@ -31,6 +31,8 @@ export async function checkSessions(pool: PostgresPool, timeoutMs: number): Prom
 }
 
 const rounds = 3;
+const mark: Statement = { name: "osbert mark", text: "select set_config('osbert.session', $1, false)" };
+const readMark: Statement = { name: "osbert read mark", text: "select current_setting('osbert.session', true)" };
 
 /** A statement that this session has prepared is not there, or one that it has not prepared is. */
 function tellsOfSharing(error: unknown): boolean {

@@ -22,7 +22,7 @@ export class Wake {
   /** Hears what is told from now on. */
   async listen(session: Session): Promise<void> {
     session.onNotification(() => this.call());
-    await session.script(`listen "${this.#channel}"`);
+    await session.run({ name: "osbert listen", text: `listen "${this.#channel}"` }, []);
   }
 
   /** Many calls in one turn of the event loop are one: a busy server tells of every batch of every process. */
