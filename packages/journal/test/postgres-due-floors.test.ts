@@ -88,6 +88,22 @@ describe("floors of due times", () => {
     );
   });
 
+  test("keep what was set while a walk was under way, and do not hold if that is below them", () => {
+    const floors = new DueFloors(() => 0);
+    floors.lower("a", 110_000);
+    expect(floors.floors([])).toBeUndefined();
+    floors.lower("a", 120_000);
+    floors.learn(walk);
+    expect(floors.floors([])?.dueAts).toEqual([120_000, 150_000]);
+    floors.forget();
+    expect(floors.floors([])).toBeUndefined();
+    floors.lower("a", 98_999);
+    floors.learn(walk);
+    expect(floors.floors([])).toBeUndefined();
+    floors.learn(walk);
+    expect(floors.floors([])).toBeDefined();
+  });
+
   test("are forgotten when something is due earlier, or there are too many lanes", () => {
     const floors = new DueFloors(() => 0);
     floors.learn(walk);

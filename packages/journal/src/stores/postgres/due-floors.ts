@@ -57,10 +57,13 @@ export class DueFloors {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** `undefined`: the next claim walks from the start. `rooms`: lanes that are asked for by name. */
+  /** `undefined`: this claim walks from the start, and sees what was set until now. `rooms`: lanes that are asked for by name. */
   floors(rooms: Iterable<string>): Floors | undefined {
     const forMs = Math.ceil(this.#walkAgainAtMs - this.#monotonicMs());
-    if (forMs <= 0) return undefined;
+    if (forMs <= 0) {
+      this.#dueAts = [];
+      return undefined;
+    }
     for (const lane of rooms) this.add(lane);
     return { lanes: this.#lanes, dueAts: this.#dueAts, forMs };
   }
@@ -69,9 +72,11 @@ export class DueFloors {
     this.#newLaneFloor = at - slackMs;
     for (const lane of this.#lanes.keys()) this.#lanes.set(lane, this.#newLaneFloor);
     for (const [lane, first] of lanes) this.#lanes.set(lane, Math.min(first, this.#newLaneFloor));
-    this.#dueAts = nextDueAt === null ? [] : [nextDueAt];
+    // Set while the walk was under way, which may not have seen it.
+    const isBelow = this.#dueAts.some((dueAt) => dueAt < this.#newLaneFloor);
+    if (nextDueAt !== null) this.#dueAts.push(nextDueAt);
     const restMs = Math.min(longestRestMs, Math.max(shortestRestMs, entries / 100));
-    if (this.#lanes.size <= maxLanes) this.#walkAgainAtMs = this.#monotonicMs() + restMs;
+    if (this.#lanes.size <= maxLanes && !isBelow) this.#walkAgainAtMs = this.#monotonicMs() + restMs;
   }
 
   /** This process has, or may have, set work in a lane, whose due time is not earlier than before. */

@@ -157,8 +157,8 @@ class PostgresStore implements Store {
     const rows = await this.#sessions.run(statement, values);
     const answer = claimAnswer(rows, floors);
     const walk = crowdedWalk(rows, answer);
-    this.#dueFloors.passed(answer.now);
     if (walk !== undefined) this.#dueFloors.learn(walk);
+    this.#dueFloors.passed(answer.now);
     return answer;
   }
 
@@ -231,8 +231,8 @@ class PostgresStore implements Store {
     try {
       await this.#sessions.run(this.#statements.restore, [key, this.#now()]);
     } finally {
-      // Its lane may be one in which nothing else is due.
-      this.#dueFloors.forget();
+      // Its lane may be one in which nothing else is due: earlier than every floor.
+      this.#dueFloors.lower(null, 0);
     }
   }
 
