@@ -59,7 +59,8 @@ export class RetryLater extends Error {
 /** The reason of an aborted signal: why the operation must stop now. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
-  readonly why: "cancelled" | "deadline" | "lease-lost" | "stopping";
+  /** `ended`: the attempt has ended without waiting for this, because a step failed or took too long. */
+  readonly why: "cancelled" | "deadline" | "lease-lost" | "stopping" | "ended";
 
   constructor(why: Interrupted["why"], message: string) {
     super(message);

@@ -4,7 +4,7 @@ import { JournalError } from "../src/errors.js";
 import type { Store } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { interposedStore, manualClock, type StoreCall } from "../src/testing/index.js";
-import { accept, kindsOf, settle, startJournal } from "./faults-fixture.js";
+import { accept, kindsOf, Latch, settle, startJournal } from "./faults-fixture.js";
 
 /** A store that answers, and refuses some calls for a reason that repeating does not mend: a missing grant, a broken trigger. */
 class RefusingStore {
@@ -117,26 +117,31 @@ describe("a store that is slow", () => {
   test("a lease that is over whenever the store's answer comes is not asked for without end", async () => {
     const clock = manualClock();
     const leaseMs = 1_000;
-    let slow = false;
+    let renewing: "as usual" | "refused" | "slow" = "as usual";
     let renewals = 0;
     const store = interposedStore(memoryStore({ clock: clock.wallMs }), async (call, go) => {
-      if (slow && call.method === "renew") {
-        renewals++;
-        await clock.advance(leaseMs);
-      }
+      if (call.method !== "renew" || renewing === "as usual") return go();
+      if (renewing === "refused") throw new JournalError("store-unavailable");
+      renewals++;
+      await clock.advance(leaseMs);
       return go();
     });
+    const latch = new Latch();
     let effects = 0;
     const run = async (operation: Operation) => {
-      await operation.step("one", () => undefined);
-      slow = true;
-      await clock.advance(900);
-      await operation.step("two", () => ++effects);
+      await latch.opened;
+      await operation.step("one", () => ++effects);
     };
     const { journal } = await startJournal({ store, clock, kinds: { work: { run } }, leaseMs });
     await accept(journal, "r1", { kind: "work" });
     await settle();
+    renewing = "refused";
+    await clock.advance(900);
+    renewing = "slow";
+    latch.open();
+    await settle();
     expect([effects, renewals > 0, renewals < 20]).toEqual([0, true, true]);
+    renewing = "as usual";
   });
 
   test("a change whose turn comes after its caller has stopped waiting is not made", async () => {
@@ -219,3 +224,81 @@ test("giving a resource back because there is no room is not taken for a runner 
 function isRelease({ method }: StoreCall): boolean {
   return method === "release";
 }
+
+describe("effects that nobody waits for", () => {
+  test("a step that took too long is told to stop before the next attempt begins it anew", async () => {
+    const clock = manualClock();
+    const signals: AbortSignal[] = [];
+    const run = (operation: Operation) =>
+      operation.step("slow", ({ signal }) => new Promise(() => signals.push(signal)), { timeoutMs: 1_000 });
+    const store = memoryStore({ clock: clock.wallMs });
+    const { journal } = await startJournal({ store, clock, kinds: { work: { run } }, random: () => 1 });
+    await accept(journal, "r1", { kind: "work" });
+    await settle();
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
+    await clock.advance(2_000);
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
+  });
+
+  test("a step under a lease that cannot be renewed is told to stop before others may take over", async () => {
+    const clock = manualClock();
+    const leaseMs = 30_000;
+    let silent = false;
+    const store = interposedStore(memoryStore({ clock: clock.wallMs }), (_, go) =>
+      silent ? new Promise(() => undefined) : go(),
+    );
+    const told: number[] = [];
+    const run = (operation: Operation) =>
+      operation.step("slow", ({ signal }) => {
+        signal.addEventListener("abort", () => told.push(clock.monotonicMs()));
+        return new Promise(() => undefined);
+      });
+    const { journal } = await startJournal({ store, clock, kinds: { work: { run } }, leaseMs });
+    await accept(journal, "r1", { kind: "work" });
+    await settle();
+    const from = clock.monotonicMs();
+    silent = true;
+    await clock.advance(2 * leaseMs);
+    expect(told).toHaveLength(1);
+    expect((told[0] ?? 0) - from).toBeLessThanOrEqual(leaseMs);
+    silent = false;
+  });
+
+  test("a renewal that hangs does not keep the next one from coming", async () => {
+    const clock = manualClock();
+    let hangs = false;
+    const store = interposedStore(memoryStore({ clock: clock.wallMs }), (call, go) => {
+      if (!hangs || call.method !== "renew") return go();
+      hangs = false;
+      return new Promise(() => undefined);
+    });
+    let aborted = false;
+    const run = (operation: Operation) =>
+      operation.step("slow", ({ signal }) => {
+        signal.addEventListener("abort", () => {
+          aborted = true;
+        });
+        return new Promise(() => undefined);
+      });
+    const { journal } = await startJournal({ store, clock, kinds: { work: { run } } });
+    await accept(journal, "r1", { kind: "work" });
+    await settle();
+    hangs = true;
+    await clock.advance(300_000);
+    expect(aborted).toBe(false);
+  });
+});
+
+test("an idle engine whose store is away looks less and less often", async () => {
+  const clock = manualClock();
+  let looks = 0;
+  const store = interposedStore(memoryStore({ clock: clock.wallMs }), async (call, go) => {
+    if (call.method !== "claim" && call.method !== "heldBy") return go();
+    looks++;
+    throw new JournalError("store-unavailable");
+  });
+  await startJournal({ store, clock, kinds: { work: { run: async () => 1 } }, random: () => 1 });
+  await clock.advance(60_000);
+  // 50, 100, 200 … 2,000 ms.
+  expect(looks).toBeLessThan(40);
+});

@@ -72,6 +72,20 @@ test("a file whose owner was killed is opened under a new name, if its log is mo
   expect(await store.read(key, [])).toBeDefined();
 });
 
+test("a log without its database is refused, not overwritten: it holds what was accepted last", async () => {
+  const path = await databasePath();
+  const child = startChild("hold", path);
+  await child.lines.next();
+  child.process.kill("SIGKILL");
+  await endOf(child.process);
+  renameSync(path, `${path}-moved`);
+  const log = readFileSync(`${path}-wal`);
+  await expect(sqliteStore(path).open()).rejects.toThrow(/is not there, but its log .*-wal is/);
+  expect(readFileSync(`${path}-wal`)).toEqual(log);
+  renameSync(`${path}-moved`, path);
+  await (await openStore(path)).now();
+});
+
 test("a hard link is refused also when nobody has the file open: it would be read without its log", async () => {
   const path = await databasePath();
   await (await openStore(path)).close();

@@ -63,7 +63,7 @@ test("a step that fails is told of, with its name, its error and whose it is", a
   await flow.advance();
   expect(lines()).toEqual([
     expect.stringMatching(
-      /^WARN provision failed and is tried again: Error: no route to host \(operation=\S+ instance=i1 service=database plan=only step=reserve a host attempt=1 until=\S+\)$/,
+      /^WARN provision failed and is tried again: Error: no route to host \(requestId=\S+ operation=\S+ instance=i1 service=database plan=only step=reserve a host attempt=1 until=\S+\)$/,
     ),
   ]);
 });

@@ -133,6 +133,8 @@ export class Attempt {
   #described: string | null = null;
   #describeTimer: (() => void) | undefined;
   readonly #callOff: (() => void)[] = [];
+  /** Steps whose work has begun and not ended. */
+  #effects = 0;
   #over = false;
   /** What kept a step from being recorded. The attempt ends with it, also if the author caught it: a step that is not recorded was not done. */
   #unrecorded: { readonly error: unknown } | undefined;
@@ -190,10 +192,18 @@ export class Attempt {
     watch();
   }
 
-  /** Nothing of it goes on by itself any more. */
+  /** Whether a step is having its effect. One whose result waits to be recorded has had it. */
+  get hasEffects(): boolean {
+    return this.#effects > 0;
+  }
+
+  /** Nothing of it goes on by itself any more. Steps that it does not wait for are told to stop: the next attempt may begin them anew. */
   end(): void {
+    const isFirst = !this.#over;
     this.#over = true;
     this.#describeTimer?.();
+    if (isFirst && this.#effects > 0)
+      this.#controller.abort(new Interrupted("ended", "the attempt has ended without waiting for this step"));
     for (const callOff of this.#callOff) callOff();
   }
 
@@ -290,7 +300,11 @@ export class Attempt {
     const around = this.#around.step(name);
     let kept: Json;
     try {
-      const result = await this.#within(Promise.resolve(around.run(() => work(step))), name, options.timeoutMs);
+      const result = await this.#within(
+        this.#effect(() => around.run(() => work(step))),
+        name,
+        options.timeoutMs,
+      );
       kept = await this.#keep(name, result);
     } catch (error) {
       around.end(error);
@@ -299,6 +313,15 @@ export class Attempt {
     around.end();
     this.#host.observe({ kind: "step finished", ...this.facts, step: name, tookMs: this.#host.now() - started });
     return kept;
+  }
+
+  async #effect<T>(work: () => Promise<T> | T): Promise<T> {
+    this.#effects++;
+    try {
+      return await work();
+    } finally {
+      this.#effects--;
+    }
   }
 
   async #keep(name: string, result: unknown): Promise<Json> {

@@ -94,9 +94,13 @@ export class Claims {
    * lease would be over: so leases under its own name of which it does not know are looked for now and then until that time.
    */
   doubt(): void {
+    this.#beginDoubt();
+    this.lookBy(this.#ports.time.now() + backoff.firstMs);
+  }
+
+  #beginDoubt(): void {
     const now = this.#ports.time.now();
     this.#doubt = { nextAt: now, until: now + this.#ports.leases.leaseMs };
-    this.lookBy(now + backoff.firstMs);
   }
 
   async #lookForUnheard(): Promise<void> {
@@ -166,7 +170,7 @@ export class Claims {
     } catch (error) {
       if (!this.#awake) return;
       observe({ kind: "store failed", doing: "claim", error });
-      this.doubt();
+      this.#beginDoubt();
       this.lookBy(time.now() + nextDelayMs(++this.#failures, random, backoff));
     } finally {
       void Promise.allSettled(adopted).then(over);

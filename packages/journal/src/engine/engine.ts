@@ -13,7 +13,7 @@ import type { Store, StoredRecord } from "../store.js";
 import type { Cell, Cells } from "./cell.js";
 import { Claims } from "./claims.js";
 import { Lanes } from "./lanes.js";
-import { Leases } from "./leases.js";
+import { Leases, lapsingShare } from "./leases.js";
 import { originsOf } from "./origin.js";
 import { type OperationKinds, Runner } from "./runner.js";
 import type { StoreTime } from "./time.js";
@@ -48,6 +48,8 @@ export interface EngineOptions {
 
 /** Held resources are not read more often than this to see what others did to them. */
 const heldPauseMs = 250;
+/** Renewals of leases under way at a time. */
+const mostRenewals = 3;
 
 /**
  * The one loop: claim → run → record → retry or settle. It puts its parts together (what is claimed, what is held, what runs) and
@@ -65,6 +67,7 @@ export class Engine {
   readonly #timers = new Map<string, () => void>();
   #phase: "idle" | "running" | "draining" | "stopped" = "idle";
   #heldAskedFor = false;
+  #renewals = 0;
   #unlisten: () => void = () => undefined;
 
   constructor(ports: EnginePorts, options: EngineOptions) {
@@ -122,7 +125,8 @@ export class Engine {
       throw error;
     }
     this.#unlisten = store.onWake(() => this.#claims.look());
-    this.#every("renew", this.#options.leaseMs / 3, () => this.#renew());
+    this.#every("renew", this.#options.leaseMs / 3, async () => this.#renewBesides());
+    this.#every("lapse", this.#options.leaseMs * lapsingShare, async () => this.#leases.interruptLapsing());
     if (store.pace.reapMs !== null) this.#every("reap", store.pace.reapMs, () => this.#reap());
     this.#claims.begin();
   }
@@ -335,6 +339,19 @@ export class Engine {
     if ((await this.#leases.reap()) > 0) this.#claims.look();
   }
 
+  /**
+   * Without waiting for those before: a renewal may hang in a connection that leads nowhere, and the next one takes another. But no more
+   * than fit into a lease.
+   */
+  #renewBesides(): void {
+    if (this.#renewals >= mostRenewals) return;
+    this.#renewals++;
+    const renewed = this.#renew()
+      .catch((error: unknown) => this.#failed("renew", error))
+      .finally(() => this.#renewals--);
+    this.#track(renewed);
+  }
+
   /** Whether a lease is lost is read, not guessed: it may have been given back by a commit that was under way. */
   async #renew(): Promise<void> {
     for (const cell of await this.#leases.renew()) {
@@ -385,7 +402,7 @@ export class Engine {
     const wake = () => {
       const again = () => {
         // What is still held while the engine drains has to stay held.
-        if (this.#phase === "running" || (this.#phase === "draining" && name === "renew")) this.#every(name, ms, work);
+        if (this.#phase === "running" || (this.#phase === "draining" && name !== "reap")) this.#every(name, ms, work);
       };
       this.#track(
         work()

@@ -19,6 +19,8 @@ export interface LeasePorts {
 
 /** What the store said of a lease counts for so long without asking again: it spares the question where steps follow each other. */
 const trustMs = 1_000;
+/** A lease of which so little is left is about to run out. It is renewed when two thirds are left. */
+export const lapsingShare = 0.1;
 /** How often the store is asked whether a lease stands, if each answer is out of date when it comes. */
 const mostConfirmations = 3;
 
@@ -184,12 +186,18 @@ export class Leases {
     this.drop(cell);
     cell.snapshot = undefined;
     if (record?.epoch !== epoch || owner === null) return null;
-    const at = typeof dueAt === "number" && dueAt <= time.now() ? "now" : dueAt;
-    await writer.persist(
-      "release",
-      () => store.release(owner, [{ key: cell.key, epoch, seq: record.seq, dueAt: at }]),
-      options,
-    );
+    let at = typeof dueAt === "number" && dueAt <= time.now() ? "now" : dueAt;
+    for (let { seq } = record; ; ) {
+      const release = { key: cell.key, epoch, seq, dueAt: at };
+      await writer.persist("release", () => store.release(owner, [release]), options);
+      // Nobody else writes to the store.
+      if (store.pace.pollMs === null) break;
+      // What has moved on is not released, and nobody would look at it before the lease is over. What moved it on may be due.
+      const now = (await writer.persist("read", () => store.read(cell.key, []), options))?.record;
+      if (now?.epoch !== epoch || now.lease?.owner !== owner || now.seq === seq) break;
+      seq = now.seq;
+      at = "now";
+    }
     return at === "now" ? time.now() : at;
   }
 
@@ -235,6 +243,19 @@ export class Leases {
     // It may be ours under the next epoch, by a claim whose answer was lost.
     cell.snapshot = undefined;
     await this.stands(cell);
+  }
+
+  /**
+   * What has effects under a lease that is about to run out, because the store has not answered, is told to stop: others may take over
+   * then. A result that waits to be recorded stays: if nobody has taken over, it is recorded when the store answers.
+   */
+  interruptLapsing(): void {
+    const reason = new Interrupted("lease-lost", "the lease could not be renewed, and others may take over");
+    const soon = this.#ports.time.now() + this.#leaseMs * lapsingShare;
+    for (const cell of this.held()) {
+      if (cell.held === undefined || cell.held.until > soon) continue;
+      for (const attempt of cell.attempts.values()) if (attempt.hasEffects) attempt.interrupt(reason);
+    }
   }
 
   /** Prolongs all leases in one call. Answers the cells whose leases did not come back: they have to be looked at. */

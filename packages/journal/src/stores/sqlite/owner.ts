@@ -19,6 +19,7 @@ export interface Ownership {
  */
 export function takeOwnership(path: string): Ownership {
   checkNames(path);
+  checkLog(path);
   // POSIX locks do not keep a process from itself. SQLite does, but only where both stores use the same copy of it.
   const owned = ownedByThisProcess();
   if (owned.has(path) || owned.has(identityOf(path) ?? "")) {
@@ -61,6 +62,16 @@ function checkNames(path: string): void {
   throw new JournalError(
     "owned-elsewhere",
     `${path} is one of ${names} names of the same file (hard links); a SQLite journal must have one, or parts of it would be overlooked. Remove the others`,
+  );
+}
+
+/** The log of a database that is not there holds what was accepted last: a new database would do away with it. */
+function checkLog(path: string): void {
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+  if (log === undefined || log.size === 0 || statSync(path, { throwIfNoEntry: false }) !== undefined) return;
+  throw new JournalError(
+    "owned-elsewhere",
+    `${path} is not there, but its log ${path}-wal is: the database was moved away without it. Put it back; or move the log to where the database is now, or away if what it holds is not wanted`,
   );
 }
 
