@@ -251,8 +251,10 @@ export const takeOverByAnotherTests: EngineTests = {
     await story.until("it runs", () => first.journal.running === 1);
     // As if the session that vouches for it had broken without a word.
     const [owner = ""] = first.store.presences.keys();
+    const claims = first.store.hold(["claim"]);
     await first.store.store.leave(owner);
     await story.until("the second has taken over", () => second.journal.running === 1);
+    claims.letGo();
     await story.clock.jump(2_000);
     doors[0]?.open();
     await story.quiet();
