@@ -59,7 +59,7 @@ export interface LastView {
   readonly id: string;
   readonly verb: string;
   readonly state: string;
-  /** Why it failed. */
+  /** Why it failed; of a forced deletion, what it passed over. */
   readonly description: string | null;
 }
 
@@ -235,5 +235,5 @@ function inTurn(open: readonly OpenOperation[]): ReadonlySet<string> {
 function lastView(last: EndedOperation | InstanceData["last"]): LastView | null {
   if (last === null) return null;
   const { id, verb, state } = last;
-  return { id, verb, state, description: last.state === "failed" ? last.description : null };
+  return { id, verb, state, description: last.state === "failed" ? last.description : (last.passedOver ?? null) };
 }

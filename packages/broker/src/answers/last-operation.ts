@@ -2,6 +2,7 @@ import type { OpenOperation, Outcome as OperationOutcome } from "@osbert/journal
 import type { LastOperationResponse } from "@osbert/protocol";
 import { doing } from "../instances/busy.js";
 import type { EndedOperation } from "../instances/instance-record.js";
+import { type ForcedResult, passedOverText } from "../operations/calls.js";
 import type { Verb } from "../service/verbs.js";
 
 /** What `last_operation` says of an operation that has not ended. */
@@ -13,9 +14,15 @@ export function inProgress(
   return { state: "in progress", description: said(description) ?? `the resource ${doing(kind)}` };
 }
 
-/** A success needs no words: what the author said last was about progress, and platforms would show it for ever. */
+/**
+ * A success needs no words: what the author said last was about progress, and platforms would show it for ever. Only what was passed over
+ * by force is told.
+ */
 export function ended(operation: EndedOperation): LastOperationResponse {
-  if (operation.state === "succeeded") return { state: "succeeded" };
+  if (operation.state === "succeeded") {
+    const { passedOver } = operation;
+    return { state: "succeeded", ...(passedOver !== undefined && { description: passedOver }) };
+  }
   const { state, verb, description, instanceUsable, updateRepeatable } = operation;
   return {
     state,
@@ -34,7 +41,10 @@ function said(description: string | null): string | null {
 
 /** How an operation's end is kept. Pure. */
 export function endedOperation(id: string, verb: Verb, outcome: OperationOutcome): EndedOperation {
-  if (outcome.kind === "succeeded") return { id, verb, state: "succeeded" };
+  if (outcome.kind === "succeeded") {
+    const passedOver = verb === "deprovision" ? passedOverText(outcome.result as ForcedResult | null) : null;
+    return { id, verb, state: "succeeded", ...(passedOver !== null && { passedOver }) };
+  }
   if (outcome.kind === "cancelled")
     return { id, verb, state: "failed", description: `${verb} was cancelled: ${outcome.reason}` };
   const details = (outcome.error.details ?? {}) as { instanceUsable?: boolean; updateRepeatable?: boolean };

@@ -29,7 +29,11 @@ export interface InstanceData {
 }
 
 export type EndedOperation = { readonly id: string; readonly verb: Verb } & (
-  | { readonly state: "succeeded" }
+  | {
+      readonly state: "succeeded";
+      /** What a forced deletion has passed over, for a person. */
+      readonly passedOver?: string;
+    }
   | {
       readonly state: "failed";
       readonly description: string;

@@ -14,8 +14,9 @@ export interface ForcedResult {
   readonly forced: readonly PassedOver[];
 }
 
-/** What a platform and an operator are told at the end of a forced deletion that passed something over. */
-export function passedOverText({ forced }: ForcedResult): string | null {
+/** What a platform and an operator are told at the end of a forced deletion that passed something over. `null`: it was not forced. */
+export function passedOverText(result: ForcedResult | null): string | null {
+  const forced = result?.forced ?? [];
   if (forced.length === 0) return null;
   const named = forced.slice(0, mostNamed).map(({ call }) => call);
   const more = forced.length > mostNamed ? ` and ${forced.length - mostNamed} more` : "";

@@ -19,7 +19,6 @@ import {
 } from "../instances/instance-record.js";
 import { updatedBy } from "../instances/update.js";
 import type { UpdateAsk } from "../requests/asks.js";
-import { type ForcedResult, passedOverText } from "./calls.js";
 import { undoing } from "./undo.js";
 
 /**
@@ -93,9 +92,7 @@ export const foldDeprovision: Fold = (resource, operation, outcome) => {
     const back = change({ ...data, phase, last }, record);
     return phase === "failed" ? { ...back, labels: failedLabels(data) } : back;
   }
-  const passedOver = outcome.result === null ? null : passedOverText(outcome.result as unknown as ForcedResult);
-  const told = passedOver === null ? last : { ...last, description: passedOver };
-  return { ...change({ ...data, phase: "gone", bindings: 0, last: told }, null), gone: true, labels: {} };
+  return { ...change({ ...data, phase: "gone", bindings: 0, last }, null), gone: true, labels: {} };
 };
 
 export const foldBind: Fold = (resource, operation, outcome) => {
