@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { memoryStore } from "@osbert/journal/memory";
 import { fastify } from "fastify";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { brokerPlugin, fetchHandler, type HandlerOptions, largestBody, routes, serve } from "../src/http/index.js";
 import { type Broker, createBroker } from "../src/index.js";
 import type { BrokerEvent } from "../src/observe/index.js";
@@ -364,3 +364,28 @@ describe.each(names)("%s: bodies", (name) => {
     expect(await ask({ method: "DELETE", path: `${binding.path}${query}`, body: "{}" })).toMatchObject({ status: 200 });
   });
 });
+
+test("who asks for a tunnel and hangs up does not end the process, and who does not hang up is hung up on", async () => {
+  const { url, ask } = await served("the server");
+  const { hostname, port } = new URL(url);
+  const thrown: unknown[] = [];
+  const note = (error: unknown) => void thrown.push(error);
+  process.on("uncaughtException", note);
+  onTestFinished(() => void process.off("uncaughtException", note));
+  const tunnel = "CONNECT db.example:5432 HTTP/1.1\r\nhost: db.example\r\n\r\n";
+  const resets = Array.from({ length: 20 }, () => {
+    return new Promise((resolve) => {
+      const socket = connect(Number(port), hostname, () => socket.write(tunnel, () => socket.resetAndDestroy()));
+      socket.on("error", () => undefined).on("close", resolve);
+    });
+  });
+  await Promise.all(resets);
+  expect(await ask({ method: "GET", path: "/v2/catalog" })).toMatchObject({ status: 200 });
+  expect(thrown).toEqual([]);
+  const silent = connect({ port: Number(port), host: hostname, allowHalfOpen: true }, () => void silent.write(tunnel));
+  silent.on("error", () => undefined).resume();
+  // The answer has an end; after it nothing but the connection itself is left, which the server closes.
+  await new Promise((resolve) => silent.on("end", resolve));
+  const isOpen = () => new Promise<boolean>((resolve) => void silent.write("x", (error) => resolve(!error)));
+  await vi.waitFor(async () => expect(await isOpen()).toBe(false), { timeout: 20_000, interval: 200 });
+}, 30_000);

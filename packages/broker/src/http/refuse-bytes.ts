@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { BrokerError } from "@osbert/protocol";
 import type { Broker } from "../broker.js";
 import { tellOfRefusal } from "../observe/seen-request.js";
+import { drain } from "./body-stream.js";
 import { requestIdentity, requestIdentityHeader } from "./request-identity.js";
 import { methodRefusal } from "./routes.js";
 
@@ -50,6 +51,8 @@ export function refuseOnSocket(broker: Broker, socket: Socket, { error, status, 
     "connection: close",
   ];
   socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
+  // Node has let go of the socket: nobody else hears that it broke, which would end the process, or closes it if the other end does not.
+  void drain(socket).then(() => socket.destroy());
 }
 
 const mostBytes = 16_384;
