@@ -24,7 +24,8 @@ type Level = keyof Logger;
  * what goes wrong here `error`, what is tried again `warn`; polls, steps and stacks are `debug`. No header, parameter, credential, state
  * or result is ever logged; of an error its class and message are, as the platform is told them.
  *
- * Requests that are not let in (401, 429) are gathered, as one line for each network and minute; each of them is `debug`.
+ * Requests that are not let in (401, 429) are gathered, as one line for each network and minute; each of them is `debug`, as is what is
+ * refused before it is known who asks.
  */
 export function logTo(logger: Logger, { clock = lightClock }: LogOptions = {}): Observer {
   const refusals = new RefusalGatherer(clock, (callers) => logger.warn(refusedFields(callers), refusedMessage));
@@ -149,8 +150,8 @@ function requestLine(event: RequestAnswered): Line {
     ...(cause !== undefined && { error: errorFacts(cause) }),
   };
   const changes = method !== "GET" && method !== "HEAD";
-  // A stranger must not be able to write the log: what they do is gathered.
-  const isTold = event.refused === null && (status >= 400 || changes);
+  // A stranger must not be able to write the log: guesses are gathered, and what nobody could read is counted by the metrics alone.
+  const isTold = event.credential !== null && (status >= 400 || changes);
   const level = status >= 500 ? "error" : isTold ? "info" : "debug";
   return { level, message: `${route ?? "request"} answered with ${status}`, fields, error: cause };
 }

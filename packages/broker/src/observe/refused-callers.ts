@@ -50,10 +50,19 @@ export class RefusalGatherer {
     this.#clock.after(gatherMs, () => {
       for (const [network, gathered] of this.#gathered) {
         if (gathered.isEmpty) this.#gathered.delete(network);
-        else this.#tell(gathered.take(network));
+        else this.#tellSafely(gathered.take(network));
       }
       if (this.#gathered.size > 0) this.#tellLater();
     });
+  }
+
+  /** In a timer there is nobody who would catch what a log throws. */
+  #tellSafely(callers: RefusedCallers): void {
+    try {
+      this.#tell(callers);
+    } catch {
+      // A log that cannot be written harms nobody; the next minute is told again.
+    }
   }
 }
 

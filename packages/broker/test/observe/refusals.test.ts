@@ -3,6 +3,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { logTo, metrics, type RequestAnswered } from "../../src/observe/index.js";
 import { lab } from "../lab.js";
+import { parseAnswer, speak } from "../raw-http.js";
 import { platform, watchedBroker, watcher } from "./watched-broker.js";
 
 type Line = Readonly<Record<string, unknown>> & { readonly msg: string };
@@ -69,6 +70,51 @@ test("guesses that are refused unheard are in the same line", async () => {
   await clock.advance(60_000);
   expect(refusals()).toMatchObject([{ tooManyRequests: 1 }, { tooManyRequests: 2, names: ["platform"] }]);
   expect(refusals()[0]).not.toHaveProperty("unauthorized");
+});
+
+test("a stranger cannot write the log with what is refused before it is known who asks", async () => {
+  const { lines, logger } = captured();
+  const { served } = await watchedBroker({
+    services: [lab().service],
+    observe: logTo(logger, { clock: manualClock() }),
+  });
+  const before = lines.length;
+  const twice = "authorization: Basic YTpi\r\nauthorization: Basic YTpi\r\nconnection: close\r\n";
+  for (const request of [
+    `PUT /v2/service_instances/i1 HTTP/1.1\r\nhost: b\r\n${twice}\r\n`,
+    "CONNECT db.example:5432 HTTP/1.1\r\nhost: b\r\n\r\n",
+    "FETCH /v2/catalog HTTP/1.1\r\nhost: b\r\n\r\n",
+    "no HTTP at all\r\n\r\n",
+  ])
+    expect(parseAnswer(await speak(served.url, request)).status).toBeGreaterThanOrEqual(400);
+  expect(lines.slice(before)).toEqual([]);
+});
+
+test("a log that cannot be written does not end the process, and is written again once it can", async () => {
+  const clock = manualClock();
+  let told = 0;
+  let isBroken = true;
+  const warn = () => {
+    if (isBroken) throw new Error("the disk is full");
+    told++;
+  };
+  const nothing = () => undefined;
+  const observe = logTo({ debug: nothing, info: nothing, warn, error: nothing }, { clock });
+  const event = { kind: "request answered", method: "GET", status: 401, route: null } as unknown as RequestAnswered;
+  const refuse = () => {
+    try {
+      observe({ ...event, refused: { network: "192.0.2.1", user: { kind: "none" } } });
+    } catch {
+      // The broker swallows what an observer throws.
+    }
+  };
+  refuse();
+  refuse();
+  await clock.advance(60_000);
+  isBroken = false;
+  refuse();
+  await clock.advance(60_000);
+  expect(told).toBe(1);
 });
 
 test("however many networks guess, the lines are bounded", async () => {
