@@ -1,5 +1,6 @@
 import {
   type Journal,
+  type JournalEvent,
   type JournalOptions,
   observedStore,
   openJournal,
@@ -279,7 +280,11 @@ function watching(
   watch: Watch | undefined,
   probe: StoreProbe,
 ): Pick<JournalOptions, "store" | "observe" | "around"> {
-  if (watch === undefined) return { store, observe: (event) => probe.noticeEvent(event) };
+  const noticed = (event: JournalEvent) => {
+    probe.noticeEvent(event);
+    journal?.observe?.(event);
+  };
+  if (watch === undefined) return { store, observe: noticed };
   const { tell, tracing, measuresStore, catalog } = watch;
   const heard = (event: StoreAnswered) => {
     probe.notice(event);
@@ -288,9 +293,8 @@ function watching(
   return {
     store: measuresStore ? observedStore(store, heard) : store,
     observe: (event) => {
-      probe.noticeEvent(event);
       tell(brokerEvent(event, catalog()));
-      journal?.observe?.(event);
+      noticed(event);
     },
     ...(tracing !== undefined && { around: aroundOf(tracing, catalog) }),
   };

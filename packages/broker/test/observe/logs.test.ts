@@ -146,3 +146,20 @@ test("observers that throw break neither the broker nor each other", async () =>
   expect(await settles(instance)).toBe("succeeded");
   expect(said("provision succeeded")).toHaveLength(1);
 });
+
+test("an observer of the journal alone is told, also where nobody watches the broker", async () => {
+  const kinds: string[] = [];
+  const broker = createBroker({
+    services: [lab().service],
+    store: memoryStore(),
+    stderr: "nothing",
+    journal: { observe: ({ kind }) => void kinds.push(kind) },
+  });
+  await broker.start();
+  const handle = createHandler(broker, { credentials: "none" });
+  const headers: Readonly<Record<string, string>> = { "x-broker-api-version": "2.17" };
+  const body = Buffer.from(JSON.stringify(provisionBody));
+  await handle({ method: "PUT", url: instance, header: (name) => headers[name], body });
+  await broker.stop();
+  expect(kinds).toEqual(expect.arrayContaining(["accepted", "settled"]));
+});
