@@ -186,6 +186,9 @@ describe.each(Object.keys(places))("%s:", (place) => {
     for (const path of ["retry", "cancel", "retry?state=running", "cancel?state=failed"])
       expect((await admin("POST", `/operations/${path}`, { reason })).status).toBe(400);
     expect((await admin("POST", "/operations/cancel?service=lab", {})).status).toBe(400);
+    // What was left empty is not said, and must not mean all.
+    for (const empty of ["state=", "older_than_seconds=", "service=", "failing="])
+      expect((await admin("POST", `/operations/cancel?${empty}`, { reason })).status).toBe(400);
     expect((await admin("POST", "/operations/cancel?service=lab", { reason, dry_run: "yes" })).status).toBe(400);
   });
 

@@ -125,11 +125,11 @@ const looks: Readonly<Record<LookName, (asked: Looking) => Promise<object>>> = {
 
 const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
   retryAll: ({ operator, query, body, act }) => {
-    const filter = { ...bulkFilterOf(query), ...stateOf(query, ["waiting", "failed"]) };
+    const filter = bulkFilterOf(query, ["waiting", "failed"]);
     return operator.retryAll({ ...pageOf(query), ...filter }, act, dryRunOf(body));
   },
   cancelAll: ({ operator, query, body, act }) => {
-    const filter = { ...bulkFilterOf(query), ...stateOf(query, ["running", "waiting", "paused", "queued"]) };
+    const filter = bulkFilterOf(query, ["running", "waiting", "paused", "queued"]);
     return operator.cancelAll({ ...pageOf(query), ...filter }, act, dryRunOf(body));
   },
   retry: ({ operator, address, values, act }) => operator.retry(address, values.operation ?? "", act),
@@ -201,11 +201,10 @@ function stateOf<State extends string>(query: URLSearchParams, states: readonly 
   return { state };
 }
 
-/** What is done to many must say to which: a filter that was forgotten would mean all. */
-function bulkFilterOf(query: URLSearchParams) {
-  const filter = operationFilterOf(query);
-  const isSaid = Object.keys(filter).length > 0 || query.has("state");
-  if (!isSaid)
+/** What is done to many must say to which: a filter that was forgotten, or left empty, would mean all. */
+function bulkFilterOf<State extends string>(query: URLSearchParams, states: readonly State[]) {
+  const filter = { ...operationFilterOf(query), ...stateOf(query, states) };
+  if (Object.keys(filter).length === 0)
     throw new BrokerError("bad-request", "say which: by service, plan, platform, state, older_than_seconds or failing");
   return filter;
 }
@@ -217,8 +216,8 @@ function dryRunOf({ dry_run: dryRun = false }: JsonObject): boolean {
 
 function operationFilterOf(query: URLSearchParams) {
   const [platform, service, plan] = ["platform", "service", "plan"].map((name) => textOf(query, name));
-  const text = query.get("older_than_seconds");
-  const seconds = text === null ? undefined : secondsOf(Number(text), "older_than_seconds", 365 * 86_400);
+  const text = textOf(query, "older_than_seconds");
+  const seconds = text === undefined ? undefined : secondsOf(Number(text), "older_than_seconds", 365 * 86_400);
   return {
     ...(platform !== undefined && { platform }),
     ...(service !== undefined && { service }),
