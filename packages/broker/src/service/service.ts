@@ -20,7 +20,7 @@ export interface PlanDefinition {
   readonly id: string;
   /** What the plan gives, in a sentence, for whoever chooses it. */
   readonly description: string;
-  /** Whether it costs nothing. Default: it does not. */
+  /** Whether it costs nothing. Default true, as in the specification: say `false` of a plan that costs something. */
   readonly free?: boolean;
   /** What a marketplace shows besides: `displayName`, `bullets`, `costs`… */
   readonly metadata?: JsonObject;
@@ -255,7 +255,7 @@ export interface Work<State = JsonObject> {
   readonly attempt: number;
   /** Aborted when the work must stop: cancelled by a delete, past its deadline, or the process stops. */
   readonly signal: AbortSignal;
-  /** Of the request that asked for it, if the platform sent one: for your logs. */
+  /** Of the request that asked for it, as the platform sent it or else as the broker made it: for your logs. */
   readonly requestId: string | null;
   /**
    * A named piece of work whose result is recorded: after a crash or a retry it is not run again, and what it returned comes back from
@@ -336,7 +336,7 @@ export interface HookRequest {
   readonly parameters: JsonObject;
   /** The user on whose behalf the platform asks, if it says so. */
   readonly identity: OriginatingIdentity | null;
-  /** Of the request, if the platform sent one. */
+  /** Of the request, as the platform sent it or else as the broker made it. */
   readonly requestId: string | null;
 }
 
