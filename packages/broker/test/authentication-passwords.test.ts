@@ -114,6 +114,27 @@ describe("hashed passwords", () => {
     expect(passwords.remembered(right, "")).toBe("platform");
   });
 
+  test("who finds no room is told after a second, so that hundreds who ask again at once do not keep the process busy", async () => {
+    const clock = manualClock();
+    const credentials = [{ username: "platform", passwordHash: await hashPassword("right", cheap) }];
+    const passwords = hashedPasswords(credentials, undefined, clock);
+    const guess = (at: number) =>
+      passwords.check({ username: "platform", password: `guess ${at}` }, "", `192.0.2.${at}`);
+    let refused = 0;
+    const told = Array.from({ length: 300 }, (_, at) =>
+      guess(at).catch(({ code }: { readonly code: string }) => {
+        expect(code).toBe("too-many-requests");
+        refused++;
+      }),
+    );
+    const others = 300 - 2 - 256;
+    await Promise.all(told.slice(-2));
+    expect(refused).toBe(0);
+    await clock.advance(1_000);
+    await Promise.all(told);
+    expect(refused).toBe(others);
+  });
+
   test("no two hashes of a password are alike, and an empty password has none", async () => {
     expect(await hashPassword("secret", cheap)).not.toBe(await hashPassword("secret", cheap));
     await expect(hashPassword("")).rejects.toThrow("empty");

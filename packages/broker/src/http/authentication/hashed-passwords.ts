@@ -100,6 +100,7 @@ export function hashedPasswords(
         return nameFor(matching, platform);
       } catch (cause) {
         if (!(cause instanceof NoRoom)) throw cause;
+        await holdRefusal(clock);
         throw new BrokerError("too-many-requests", "too many requests wait to be authenticated; ask again later", {
           retryAfterSeconds: 1,
           cause,
@@ -108,6 +109,21 @@ export function hashedPasswords(
     },
   };
 }
+
+/**
+ * Who is told at once that there is no room asks again at once, and hundreds who do keep the process busy with nothing but telling them so:
+ * those who are let in would wait for their turn among them. So they are told when it is worth asking again.
+ */
+async function holdRefusal(clock: Clock): Promise<void> {
+  if (heldRefusals >= mostHeldRefusals) return;
+  heldRefusals++;
+  await new Promise<void>((resolve) => void clock.after(refusedForMs, resolve));
+  heldRefusals--;
+}
+
+const refusedForMs = 1_000;
+const mostHeldRefusals = 1_000;
+let heldRefusals = 0;
 
 async function isPassword(password: string, known: PasswordHash): Promise<boolean> {
   return timingSafeEqual(await scryptOf(password, known, known.hash.byteLength), known.hash);
