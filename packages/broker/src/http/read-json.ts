@@ -41,8 +41,11 @@ function parseJsonObject(bytes: Uint8Array): JsonObject {
   return value;
 }
 
-/** A number with less digits and a shorter exponent is finite; few bodies have to be searched. */
-const mayOverflow = /[0-9]{200}|[eE]\+?[0-9]{3}/;
+/**
+ * A number with less digits and a shorter exponent is finite; few bodies have to be searched. Digits are counted from the first of them alone:
+ * from each of them, a megabyte of numbers with 199 digits would take a second.
+ */
+const mayOverflow = /(?<![0-9])[0-9]{200}|[eE]\+?[0-9]{3}/;
 
 /** `1e999` is parsed as infinity, which is written as null: the author and the store would see what nobody sent. */
 function hasInfinity(value: unknown): boolean {
