@@ -365,6 +365,16 @@ describe.each(names)("%s: bodies", (name) => {
   });
 });
 
+test("what Node would refuse by itself is answered like everything else", async () => {
+  const { url, head } = await served("the server");
+  const asked = { method: "GET", path: "/v2/catalog", headers: { connection: "close", [identity]: "request-7" } };
+  const hostless = parseAnswer(await speak(url, head({ ...asked, headers: { ...asked.headers, host: "" } })));
+  expect(hostless).toMatchObject({ status: 400, headers: { [identity]: "request-7" } });
+  expect(JSON.parse(hostless.body)).toEqual({ error: "BadRequest", description: "the header Host is missing" });
+  const expecting = await speak(url, head({ ...asked, headers: { ...asked.headers, expect: "the-unexpected" } }));
+  expect(parseAnswer(expecting)).toMatchObject({ status: 200, headers: { [identity]: "request-7" } });
+});
+
 test("who asks for a tunnel and hangs up does not end the process, and who does not hang up is hung up on", async () => {
   const { url, ask } = await served("the server");
   const { hostname, port } = new URL(url);

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import { BrokerError } from "@osbert/protocol";
 import { type FastifyInstance, type FastifyServerOptions, fastify } from "fastify";
-import { answerer, type FastifyPluginOptions, mount } from "./fastify-plugin.js";
+import { type AnswerRequest, answerer, type FastifyPluginOptions, mount, refuse } from "./fastify-plugin.js";
 import { refuseBytes, refuseOnSocket } from "./refuse-bytes.js";
 import { requestIdentityHeader } from "./request-identity.js";
 import { methodRefusal } from "./routes.js";
@@ -21,7 +22,12 @@ export interface BrokerServerOptions extends FastifyPluginOptions {
  */
 export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOptions): FastifyInstance {
   const { broker } = options;
-  const answer = answerer(options);
+  const answerAnyone = answerer(options);
+  const answer: AnswerRequest = (request, reply) => {
+    const { httpVersion, headers } = request.raw;
+    const lacksHost = httpVersion === "1.1" && headers.host === undefined;
+    return lacksHost ? refuse(broker, hostMissing, request, reply) : answerAnyone(request, reply);
+  };
   const serverOptions: FastifyServerOptions = {
     ...(trustProxy !== undefined && { trustProxy }),
     logger: false,
@@ -38,8 +44,11 @@ export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOption
   // Fastify's types tell servers with TLS from those without; what follows is the same for both.
   const app =
     tls === undefined
-      ? fastify(serverOptions)
-      : (fastify({ ...serverOptions, https: httpsOptions(tls) } as FastifyServerOptions) as FastifyInstance);
+      ? fastify({ ...serverOptions, http: nodeOptions })
+      : (fastify({
+          ...serverOptions,
+          https: { ...httpsOptions(tls), ...nodeOptions },
+        } as FastifyServerOptions) as FastifyInstance);
   // After a handshake that failed or was too slow there is nobody who could read an answer, and Node leaves the socket open.
   app.server.prependListener("tlsClientError", (_error: unknown, socket: Socket) => socket.destroy());
   // Node would close the connection without a word.
@@ -47,6 +56,8 @@ export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOption
     const sent = headers[requestIdentityHeader];
     refuseOnSocket(broker, socket, { error: methodRefusal(method, url), method, sent: sent?.toString() });
   });
+  // Node would answer by itself, without a word. An expectation that nobody has heard of may be passed over.
+  app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   // What is no path at all: `OPTIONS *`.
   app.setNotFoundHandler(answer);
   // Open to all: it says that the process answers, and nothing else.
@@ -54,6 +65,10 @@ export function brokerServer({ tls, trustProxy, ...options }: BrokerServerOption
   app.register(async (scope) => mount(scope, broker, answer));
   return app;
 }
+
+/** Node would refuse a request without the header Host by itself, without a word. */
+const nodeOptions = { requireHostHeader: false } as const;
+const hostMissing = new BrokerError("bad-request", "the header Host is missing");
 
 /** From its first byte to its last; the answer may take longer. */
 const longestRequestMs = 60_000;
