@@ -76,9 +76,9 @@ export function adminEndpoints(
     seen?.authenticating(() => refusedCaller(request, (username) => authenticate.knows?.(username) === true));
     const credential = await authenticate({ authorization: request.header("authorization"), platform: "", peer });
     if (credential === undefined) throw new BrokerError("unauthorized", "a valid admin credential is needed");
+    seen?.authenticated(credential, "");
     const [path = "", search = ""] = splitOnce(request.url, "?");
     const { name, values } = matchAdminRoute(request.method === "HEAD" ? "GET" : request.method, path);
-    seen?.authenticated(credential, "");
     const { instance = "", binding = "" } = values;
     seen?.matched({ name: `admin ${name}`, instance, binding });
     const query = new URLSearchParams(search);

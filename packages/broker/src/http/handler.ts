@@ -178,6 +178,8 @@ function authenticated(
 async function readPage(page: Page, wiring: Wiring, incoming: Incoming): Promise<Answer> {
   const { request, seen } = incoming;
   seen?.matched(page);
+  // Finding out whether they may can end in a refusal, too.
+  seen?.authenticating(() => refusedCaller(request, (username) => page.knows(username)));
   if (await page.mayRead(request)) return page.answer(request.method);
   return authenticated(wiring, incoming, () => page.answer(request.method), page);
 }

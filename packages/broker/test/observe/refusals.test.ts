@@ -1,6 +1,9 @@
+import { memoryStore } from "@osbert/journal/memory";
 import { manualClock } from "@osbert/journal/testing";
 import { pino } from "pino";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { createHandler, hashPassword } from "../../src/http/index.js";
+import { createBroker } from "../../src/index.js";
 import { logTo, metrics, type RequestAnswered } from "../../src/observe/index.js";
 import { lab } from "../lab.js";
 import { parseAnswer, speak } from "../raw-http.js";
@@ -70,6 +73,32 @@ test("guesses that are refused unheard are in the same line", async () => {
   await clock.advance(60_000);
   expect(refusals()).toMatchObject([{ tooManyRequests: 1 }, { tooManyRequests: 2, names: ["platform"] }]);
   expect(refusals()[0]).not.toHaveProperty("unauthorized");
+});
+
+test("guesses at the pages for which there is no room are gathered and counted, too", async () => {
+  const refused: (RequestAnswered["refused"] | "not told")[] = [];
+  const broker = createBroker({
+    services: [lab().service],
+    store: memoryStore(),
+    observe: (event) => {
+      if (event.kind === "request answered" && event.status === 429) refused.push(event.refused ?? "not told");
+    },
+  });
+  await broker.start();
+  onTestFinished(() => broker.stop({ drainMs: 0 }));
+  const passwordHash = await hashPassword("secret", { ln: 10, r: 8, p: 1 });
+  const handle = createHandler(broker, {
+    credentials: [platform],
+    watchers: [{ username: "prometheus", passwordHash }],
+  });
+  const guess = async (number: number) => {
+    const authorization = `Basic ${Buffer.from(`prometheus:${number}`).toString("base64")}`;
+    const header = (name: string) => (name === "authorization" ? authorization : undefined);
+    return handle({ method: "GET", url: "/readyz", header, body: new Uint8Array() });
+  };
+  await Promise.all(Array.from({ length: 300 }, (_, number) => guess(number)));
+  expect(refused.length).toBeGreaterThan(0);
+  expect(refused).toEqual(refused.map(() => ({ network: "unknown", user: { kind: "known", name: "prometheus" } })));
 });
 
 test("a stranger cannot write the log with what is refused before it is known who asks", async () => {
