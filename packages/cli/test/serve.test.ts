@@ -1,7 +1,9 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Catalog } from "@osbert/protocol";
 import { describe, expect, test, vi } from "vitest";
 import { loadModule } from "../src/serve/load-module.js";
@@ -325,6 +327,20 @@ describe("what cannot start says so in a sentence", () => {
     const cwd = folderWith({ "osbert.yaml": settings().replace(servicesModule, "m.ts"), "m.ts": text });
     const { status, stderr } = await run(["serve"], { cwd });
     expect(stderr).toMatch(words);
+    expect(status).toBe(1);
+  });
+
+  // The program as it is built: from source it runs under a loader that takes both for the same.
+  test("a TypeScript module that is taken for one of CommonJS is told how to say otherwise", () => {
+    const text = "export const services = [];\n";
+    const cwd = folderWith({ "m.ts": text, "package.json": '{"type":"commonjs"}', "osbert.yaml": "module: m.ts\n" });
+    const program = fileURLToPath(new URL("../bin/osbert.js", import.meta.url));
+    const { status, stderr } = spawnSync(process.execPath, [program, "serve"], {
+      cwd,
+      timeout: 30_000,
+      encoding: "utf8",
+    });
+    expect(stderr).toContain('it is taken for a CommonJS module; write "type": "module" into its package.json');
     expect(status).toBe(1);
   });
 

@@ -14,7 +14,7 @@ export async function confirm(
   { what, name, yes }: { readonly what: string; readonly name: string; readonly yes: boolean },
 ): Promise<void> {
   if (yes) return;
-  if (!stdin.isTTY) throw new CommandError("usage", `this ${what}, which cannot be undone; say --yes if it is meant`);
+  if (!stdin.isTTY) throw new CommandError("usage", `this ${what}. It cannot be undone; say --yes if it is meant`);
   stderr.write(`This ${what}. It cannot be undone.\nType ${plainText(name)} to go on: `);
   if ((await firstLine(stdin)).trim() !== name) throw new CommandError("usage", "not confirmed; nothing was changed");
 }

@@ -58,6 +58,11 @@ async function run<T>(what: string, path: string, work: () => Promise<T> | T): P
     const { message, stack } = cause instanceof Error ? cause : new Error(String(cause));
     const line = stack?.split("\n").find((text) => /^\s+at /.test(text) && text.includes(path));
     const where = line === undefined ? "" : `\n${line}`;
+    // Node's own words for it are of a cycle that nobody has written.
+    if ((cause as { readonly code?: unknown }).code === "ERR_REQUIRE_CYCLE_MODULE")
+      throw new Told(`${what}: it is taken for a CommonJS module; write "type": "module" into its package.json`, {
+        cause,
+      });
     throw new Told(`${what}: ${message}${where}`, { cause });
   }
 }
