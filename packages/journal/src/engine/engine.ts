@@ -13,7 +13,7 @@ import type { Store, StoredRecord } from "../store.js";
 import type { Cell, Cells } from "./cell.js";
 import { Claims } from "./claims.js";
 import { Lanes } from "./lanes.js";
-import { Leases, lapsingShare } from "./leases.js";
+import { Leases } from "./leases.js";
 import { originsOf } from "./origin.js";
 import { type OperationKinds, Runner } from "./runner.js";
 import type { StoreTime } from "./time.js";
@@ -125,8 +125,10 @@ export class Engine {
       throw error;
     }
     this.#unlisten = store.onWake(() => this.#claims.look());
-    this.#every("renew", this.#options.leaseMs / 3, async () => this.#renewBesides());
-    this.#every("lapse", this.#options.leaseMs * lapsingShare, async () => this.#leases.interruptLapsing());
+    this.#every("renew", this.#options.leaseMs / 3, async () => {
+      this.#watchLapsing();
+      this.#renewBesides();
+    });
     if (store.pace.reapMs !== null) this.#every("reap", store.pace.reapMs, () => this.#reap());
     this.#claims.begin();
   }
@@ -339,6 +341,17 @@ export class Engine {
     if ((await this.#leases.reap()) > 0) this.#claims.look();
   }
 
+  /** A lease that was not renewed last time: unless it is this time, what has effects under it is told just before its end. */
+  #watchLapsing(): void {
+    const ms = this.#leases.lapsesInMs();
+    if (ms === null || this.#timers.has("lapse")) return;
+    const look = () => {
+      this.#timers.delete("lapse");
+      this.#leases.interruptLapsing();
+    };
+    this.#timers.set("lapse", this.#ports.clock.after(ms, look));
+  }
+
   /**
    * Without waiting for those before: a renewal may hang in a connection that leads nowhere, and the next one takes another. But no more
    * than fit into a lease.
@@ -402,7 +415,7 @@ export class Engine {
     const wake = () => {
       const again = () => {
         // What is still held while the engine drains has to stay held.
-        if (this.#phase === "running" || (this.#phase === "draining" && name !== "reap")) this.#every(name, ms, work);
+        if (this.#phase === "running" || (this.#phase === "draining" && name === "renew")) this.#every(name, ms, work);
       };
       this.#track(
         work()

@@ -19,8 +19,9 @@ export interface LeasePorts {
 
 /** What the store said of a lease counts for so long without asking again: it spares the question where steps follow each other. */
 const trustMs = 1_000;
-/** A lease of which so little is left is about to run out. It is renewed when two thirds are left. */
-export const lapsingShare = 0.1;
+/** Leases are renewed when two thirds of them are left. Of one with so little left that was due before; with so little, it is about to run out. */
+const overdueShare = 0.4;
+const lapsingShare = 0.1;
 /** How often the store is asked whether a lease stands, if each answer is out of date when it comes. */
 const mostConfirmations = 3;
 
@@ -245,13 +246,20 @@ export class Leases {
     await this.stands(cell);
   }
 
+  /** When the first lease that was not renewed when it should have been is about to run out; `null`: there is none. */
+  lapsesInMs(): number | null {
+    const left = Math.min(...this.held().map(({ held }) => (held?.until ?? 0) - this.#ports.time.now()));
+    return left > this.#leaseMs * overdueShare ? null : Math.max(0, left - this.#leaseMs * lapsingShare);
+  }
+
   /**
    * What has effects under a lease that is about to run out, because the store has not answered, is told to stop: others may take over
    * then. A result that waits to be recorded stays: if nobody has taken over, it is recorded when the store answers.
    */
   interruptLapsing(): void {
     const reason = new Interrupted("lease-lost", "the lease could not be renewed, and others may take over");
-    const soon = this.#ports.time.now() + this.#leaseMs * lapsingShare;
+    // Timers are not exact.
+    const soon = this.#ports.time.now() + this.#leaseMs * lapsingShare + 1;
     for (const cell of this.held()) {
       if (cell.held === undefined || cell.held.until > soon) continue;
       for (const attempt of cell.attempts.values()) if (attempt.hasEffects) attempt.interrupt(reason);
