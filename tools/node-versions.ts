@@ -1,9 +1,8 @@
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { findProgram } from "./server-process.js";
 import type { LeftOut } from "./servers.js";
@@ -24,8 +23,8 @@ export interface NodeVersion {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Another Node.js is downloaded, and better-sqlite3 compiled for it, once; both stay as long as node_modules. */
-const cache = join(dirname(fileURLToPath(import.meta.url)), "..", "node_modules", ".cache", "osbert");
+/** Another Node.js is downloaded, and better-sqlite3 compiled for it, once; both stay beside the checkouts of this user. */
+const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "osbert-tests");
 const run = promisify(execFile);
 
 /** The Node.js that runs this. */
