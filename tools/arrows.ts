@@ -1,0 +1,117 @@
+/**
+ * Which room may import which, and which folder of a room which other of its folders: the arrows of ARCHITECTURE.md, written down once.
+ * `npm run arrows` writes them into biome.json, where `npm run lint` holds them; a test compares the two. To move an arrow, change it here
+ * and in ARCHITECTURE.md in one commit, and say why.
+ */
+export interface Room {
+  /** Its name on npm, which is how others import it. */
+  readonly npm: string;
+  /** The rooms that it may import. Nothing is passed on: what stands behind an arrow needs an arrow of its own. */
+  readonly imports: readonly string[];
+  /** What a wrong import is answered with. */
+  readonly rule: string;
+  /**
+   * Its folders below `src`, each with those that it may import; every folder has its line. A file that lies beside the folders (`broker.ts`)
+   * may have one, too, and is then imported only where it is named. The others are the ground that all folders stand on.
+   */
+  readonly folders?: Readonly<Record<string, readonly string[]>>;
+  /** What some folders may not import besides. `""` is the whole room. */
+  readonly never?: Readonly<Record<string, readonly Ban[]>>;
+}
+
+export interface Ban {
+  /** Patterns of import paths, as in .gitignore. */
+  readonly group: readonly string[];
+  readonly message: string;
+}
+
+const drivers: Ban = {
+  group: ["pg", "pg/**", "mysql2", "mysql2/**", "better-sqlite3", "better-sqlite3/**"],
+  message: "Drivers are passed in; a store declares structurally what it calls.",
+};
+
+export const rooms: Readonly<Record<string, Room>> = {
+  protocol: {
+    npm: "@osbert/protocol",
+    imports: [],
+    rule: "protocol points at no other room.",
+    folders: { catalog: [], schemas: [], client: ["catalog"] },
+  },
+  journal: {
+    npm: "@osbert/journal",
+    imports: [],
+    rule: "journal points at no other room and knows nothing of OSB.",
+    folders: {
+      stores: [],
+      encryption: [],
+      decisions: [],
+      engine: ["decisions", "encryption"],
+      testing: [],
+      conformance: ["engine", "decisions", "testing"],
+      crash: ["engine", "decisions", "stores"],
+    },
+    never: {
+      engine: [drivers],
+      decisions: [drivers, { group: ["node:*"], message: "A decision is a pure function: values in, values out." }],
+    },
+  },
+  server: {
+    npm: "@osbert/server",
+    imports: ["protocol"],
+    rule: "server points at protocol alone, and knows nothing of instances.",
+  },
+  broker: {
+    npm: "@osbert/broker",
+    imports: ["server", "protocol", "journal"],
+    rule: "broker points at server, protocol and journal alone.",
+    folders: {
+      requests: ["answers"],
+      service: [],
+      catalog: ["requests", "service"],
+      answers: ["instances", "operations", "service"],
+      instances: ["answers", "catalog", "operations", "requests", "service"],
+      bindings: ["answers", "catalog", "instances", "operations", "requests"],
+      operations: ["answers", "bindings", "catalog", "instances", "observe", "requests", "service"],
+      observe: ["bindings", "catalog", "instances", "operations"],
+      "verbs.ts": ["answers", "bindings", "catalog", "instances", "operations", "requests", "service"],
+      admin: ["answers", "bindings", "catalog", "http", "instances", "observe", "operations", "requests", "service"],
+      "broker.ts": ["admin", "bindings", "catalog", "observe", "operations", "service", "verbs.ts"],
+      http: ["admin", "answers", "broker.ts", "observe", "requests", "verbs.ts"],
+      testing: ["broker.ts", "http", "observe"],
+    },
+  },
+  platform: {
+    npm: "@osbert/platform",
+    imports: ["server", "protocol", "journal"],
+    rule: "platform points at server, protocol and journal alone.",
+  },
+  kubernetes: {
+    npm: "@osbert/kubernetes",
+    imports: ["broker", "platform", "server", "protocol", "journal"],
+    rule: "kubernetes points at broker and platform and what they use.",
+  },
+  cli: {
+    npm: "osbert",
+    imports: ["kubernetes", "broker", "platform", "server", "protocol", "journal"],
+    rule: "the program points at every room but console and create-osbert.",
+    folders: {
+      settings: [],
+      spring: ["settings"],
+      config: ["settings", "spring"],
+      serve: ["settings"],
+      keys: ["serve", "settings"],
+      client: [],
+      admin: ["client", "keys"],
+    },
+  },
+  console: {
+    npm: "@osbert/console",
+    imports: ["protocol", "platform"],
+    rule: "console points at the types of protocol and platform alone.",
+  },
+  "create-osbert": {
+    npm: "create-osbert",
+    imports: [],
+    rule: "create-osbert imports nothing, so that it needs no installation.",
+  },
+};
