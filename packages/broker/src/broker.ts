@@ -13,9 +13,9 @@ import { type Audit, archiveFor } from "./admin/audit.js";
 import { KeyRotation } from "./admin/key-rotation.js";
 import { Operator } from "./admin/operator.js";
 import { Pauses } from "./admin/pauses.js";
-import { bindingPrefix } from "./bindings/binding-record.js";
 import { type BrokerCatalog, buildCatalog, type CatalogOptions, retiring } from "./catalog/catalog.js";
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
+import { Verbs } from "./endpoints/verbs.js";
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
 import { instancePlace } from "./observe/place.js";
@@ -25,10 +25,10 @@ import type { Tracing } from "./observe/tracing.js";
 import { aroundOf, brokerEvent, type Watch, watchOf } from "./observe/watch.js";
 import { type Cleanup, cleanupRule } from "./operations/cleanup.js";
 import { operationKinds } from "./operations/kinds.js";
-import { neededToUndo } from "./operations/undo.js";
+import { bindingPrefix } from "./records/binding-record.js";
+import { neededToUndo } from "./records/undo.js";
 import type { Service } from "./service/service.js";
-import type { AsyncRules } from "./service/verbs.js";
-import { Verbs } from "./verbs.js";
+import type { AsyncRules } from "./service/verb.js";
 
 /** What a broker is made of: services and a store; everything else has a default. */
 export interface BrokerOptions extends CatalogOptions {

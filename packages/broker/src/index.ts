@@ -6,8 +6,9 @@ export type { Caller } from "./caller.js";
 export { type BrokerCatalog, buildCatalog, CatalogError, type CatalogOptions } from "./catalog/catalog.js";
 export { type PlanInUse, PlansInUseError } from "./catalog/plans-in-use.js";
 export type { SchemaDraft } from "./catalog/published-schema.js";
+export type { VerbRequest } from "./endpoints/verbs.js";
 export type { Cleanup, CleanupRule } from "./operations/cleanup.js";
-export { Failed, type FailedOptions } from "./operations/failed.js";
+export { Failed, type FailedOptions } from "./service/failed.js";
 export type { FromSchema, Schema } from "./service/schema.js";
 export {
   type BindInput,
@@ -31,5 +32,4 @@ export {
   type Work,
 } from "./service/service.js";
 export { defineServiceFunctions, type ServiceFunctions } from "./service/service-functions.js";
-export type { AsyncMode, AsyncRule, AsyncRules, Verb } from "./service/verbs.js";
-export type { VerbRequest } from "./verbs.js";
+export type { AsyncMode, AsyncRule, AsyncRules, Verb } from "./service/verb.js";

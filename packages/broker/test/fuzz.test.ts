@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createHandler, type Handler, type WireResponse } from "../src/http/index.js";
 import { type Broker, BrokerError, createBroker, defineService, Failed, type Work } from "../src/index.js";
-import type { InstanceData } from "../src/instances/instance-record.js";
+import type { InstanceData } from "../src/records/instance-record.js";
 import { type FuzzRequest, fuzzRequests } from "./fuzz-requests.js";
 import { adapters, ids, plans } from "./lab.js";
 

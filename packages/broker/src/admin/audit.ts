@@ -1,6 +1,6 @@
 import type { Archive } from "@osbert/journal";
+import { instanceAddress } from "../records/instance-key.js";
 import { type EntryView, entryView } from "./entry-view.js";
-import { addressOf } from "./views.js";
 
 /** One line of the audit trail: an entry of a journal, with every value masked that may be secret, as the admin API shows it. */
 export interface AuditEntry extends EntryView {
@@ -20,7 +20,7 @@ const unaudited: ReadonlySet<string> = new Set(["pruned", "readiness"]);
 
 export function archiveFor(audit: Audit): Archive {
   return async (key, entries) => {
-    const { platform = "", instance = null } = addressOf(key) ?? {};
+    const { platform = "", instance = null } = instanceAddress(key) ?? {};
     const told = entries
       .filter(({ kind }) => !unaudited.has(kind))
       .map((entry) => ({ platform, instance, ...entryView(entry) }));

@@ -1,6 +1,6 @@
 import type { Page } from "@osbert/journal";
 import { asBrokerError } from "../answers/failure.js";
-import type { InstanceAddress } from "./views.js";
+import type { InstanceAddress } from "../records/instance-key.js";
 
 /** One of many operations that something is done to. */
 export interface BulkTarget extends InstanceAddress {

@@ -5,8 +5,9 @@ import type { Credential } from "../http/authentication/credential.js";
 import { refusedCaller } from "../http/authentication/refused-caller.js";
 import { readJsonObject } from "../http/read-json.js";
 import type { WireRequest } from "../http/wire.js";
-import type { InstancePhase } from "../instances/instance-record.js";
 import type { RefusedCaller } from "../observe/event.js";
+import type { InstanceAddress } from "../records/instance-key.js";
+import type { InstancePhase } from "../records/instance-record.js";
 import { requiredText } from "../requests/fields.js";
 import type { Act } from "./act.js";
 import type { Operator } from "./operator.js";
@@ -19,7 +20,7 @@ import {
   type MatchedAdminRoute,
   matchAdminRoute,
 } from "./routes.js";
-import type { InstanceAddress, OpenState } from "./views.js";
+import type { OpenState } from "./views.js";
 
 /** The admin API on the wire. */
 export interface AdminOptions {

@@ -1,5 +1,6 @@
 import type { Entry, Json, OperationStatus } from "@osbert/journal";
-import type { PassedOver } from "../operations/calls.js";
+import type { PassedOver } from "../records/forced-result.js";
+
 import { operatorEntry } from "./act.js";
 import { bindingOf, iso, masked, type OperationView } from "./views.js";
 

@@ -1,18 +1,25 @@
 import { type Decide, type Journal, JournalError, type Json, type Page, type Resource } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
-import { refused, type Verdict } from "../answers/verdict.js";
-import { bindingPart, bindingPrefix } from "../bindings/binding-record.js";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { instanceData, instanceKey, instancePart } from "../instances/instance-record.js";
-import type { Verb } from "../service/verbs.js";
+import { refused, type Verdict } from "../decisions/decision.js";
+import {
+  decideCancel,
+  decideForceDelete,
+  decidePurge,
+  decidePurgeBinding,
+  decidePurgeBindings,
+} from "../decisions/removal.js";
+import { decideRetry } from "../decisions/retry.js";
+import { bindingPart, bindingPrefix } from "../records/binding-record.js";
+import { type InstanceAddress, instanceAddress, instanceKey } from "../records/instance-key.js";
+import { instanceData, instancePart } from "../records/instance-record.js";
+import type { Verb } from "../service/verb.js";
 import { type Act, attributionOf, entryOf } from "./act.js";
 import { type BulkItem, type BulkTarget, doToEach } from "./bulk.js";
 import type { KeyRotation, RotationView } from "./key-rotation.js";
 import { type Pauses, pausedKey } from "./pauses.js";
 import { type OperationFilter, Reading } from "./reading.js";
-import { decideCancel, decideForceDelete, decidePurge, decidePurgeBinding, decidePurgeBindings } from "./removal.js";
-import { decideRetry } from "./retry.js";
-import { addressOf, type InstanceAddress, type OpenState, type ServiceView, serviceView } from "./views.js";
+import { type OpenState, type ServiceView, serviceView } from "./views.js";
 
 export interface OperatorPorts {
   readonly journal: Journal;
@@ -187,7 +194,7 @@ export class Operator extends Reading {
   /** Instances that were set aside because they cannot be read; the log has told why. */
   async setAside(page: { readonly after?: string; readonly limit?: number }): Promise<Page<InstanceAddress>> {
     const { items, next } = await this.#ports.journal.listSetAside(page);
-    return { items: items.map((key) => addressOf(key) ?? { platform: "", instance: key }), next };
+    return { items: items.map((key) => instanceAddress(key) ?? { platform: "", instance: key }), next };
   }
 
   /** Puts an instance that was set aside back to work. The entry first: it shows that the instance can be read and changed again. */

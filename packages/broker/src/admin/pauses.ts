@@ -1,6 +1,7 @@
 import { type Clock, type Decide, type Journal, JournalError, type Json, type Resource } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
-import { laneOf } from "../instances/provision.js";
+import { laneOf } from "../records/lane.js";
+
 import { type Act, attributionOf, entryOf } from "./act.js";
 
 /** A service whose operations are accepted and wait, until an operator lets them go on. */

@@ -1,15 +1,10 @@
 import type { Journal, Page, Resource } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
-import { type BindingRecord, bindingPrefix } from "../bindings/binding-record.js";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import {
-  type InstancePhase,
-  instanceData,
-  instanceKey,
-  instancePart,
-  instanceRecord,
-} from "../instances/instance-record.js";
-import { laneOf } from "../instances/provision.js";
+import { type BindingRecord, bindingPrefix } from "../records/binding-record.js";
+import { type InstanceAddress, instanceAddress, instanceKey } from "../records/instance-key.js";
+import { type InstancePhase, instanceData, instancePart, instanceRecord } from "../records/instance-record.js";
+import { laneOf } from "../records/lane.js";
 import type { BulkTarget } from "./bulk.js";
 import {
   type EntryView,
@@ -21,10 +16,8 @@ import {
 } from "./entry-view.js";
 import type { Pauses } from "./pauses.js";
 import {
-  addressOf,
   type BindingView,
   bindingView,
-  type InstanceAddress,
   type InstanceSummary,
   type InstanceView,
   instanceSummary,
@@ -167,7 +160,7 @@ export class Reading {
     const page = { ...(after !== undefined && { after }), ...(limit !== undefined && { limit }) };
     const latest = this.#ports.journal.now() - olderThanMs;
     return collect(page, this.#candidates({ ...(platform !== undefined && { platform }) }, service), (resource) => {
-      const address = addressOf(resource.key);
+      const address = instanceAddress(resource.key);
       const last = instanceData(resource)?.last ?? null;
       const isOld = (resource.last?.endedAt ?? 0) <= latest;
       const isIdle = resource.open.length === 0;
@@ -273,7 +266,7 @@ async function collect<Item>(
   do {
     const size = Math.max(1, limit - items.length);
     const page: Page<Resource> = await candidates({ ...(next !== null && { after: next }), limit: size });
-    for (const resource of page.items) if (addressOf(resource.key) !== undefined) items.push(...wanted(resource));
+    for (const resource of page.items) if (instanceAddress(resource.key) !== undefined) items.push(...wanted(resource));
     lookedAt += size;
     next = page.next;
   } while (next !== null && items.length < limit && lookedAt < mostLookedAt);

@@ -1,14 +1,15 @@
 import type { OpenOperation, Resource } from "@osbert/journal";
 import type { JsonObject } from "@osbert/protocol";
-import { type BindingRecord, bindingPrefix } from "../bindings/binding-record.js";
 import type { BrokerCatalog } from "../catalog/catalog.js";
+import { type BindingRecord, bindingPrefix } from "../records/binding-record.js";
+import type { EndedOperation } from "../records/ended-operation.js";
+import { instanceAddress } from "../records/instance-key.js";
 import {
-  type EndedOperation,
   type InstanceData,
   type InstancePhase,
   type InstanceRecord,
   instanceData,
-} from "../instances/instance-record.js";
+} from "../records/instance-record.js";
 import type { Pause } from "./pauses.js";
 
 /** What the admin API shows. Values that may be secret (parameters, credentials, state, results) never are: only that they are there. */
@@ -106,21 +107,9 @@ export function mask(value: JsonObject | null): Masked | null {
   return Object.fromEntries(names.map((name) => [name.slice(0, longestName), masked])) as Masked;
 }
 
-export interface InstanceAddress {
-  readonly platform: string;
-  readonly instance: string;
-}
-
-/** From the key of a resource; `undefined`: it is not that of an instance. */
-export function addressOf(key: string): InstanceAddress | undefined {
-  const slash = key.indexOf("/");
-  if (slash < 0) return undefined;
-  return { platform: decodeURIComponent(key.slice(0, slash)), instance: key.slice(slash + 1) };
-}
-
 export function instanceSummary(resource: Resource, catalog: BrokerCatalog): InstanceSummary | undefined {
   const data = instanceData(resource);
-  const address = addressOf(resource.key);
+  const address = instanceAddress(resource.key);
   if (data === undefined || address === undefined) return undefined;
   const service = catalog.services.get(data.serviceId);
   return {
@@ -169,7 +158,7 @@ export function bindingView(id: string, record: BindingRecord): BindingView {
 
 /** The open operations of an instance, as far as they are in sight. */
 export function operationViews(resource: Resource, pause: Pause | undefined, now: number): readonly OperationView[] {
-  const address = addressOf(resource.key);
+  const address = instanceAddress(resource.key);
   if (address === undefined) return [];
   const turn = inTurn(resource.open);
   return resource.open.map((operation) => {

@@ -1,6 +1,6 @@
 import { JournalError, type Outcome } from "@osbert/journal";
 import { BrokerError, type BrokerErrorCode, brokerErrors } from "@osbert/protocol";
-import type { Verb } from "../service/verbs.js";
+import type { Verb } from "../service/verb.js";
 
 /** What a platform that waited is told of an operation that did not end well. */
 export function failureOf(verb: Verb, outcome: Exclude<Outcome, { kind: "succeeded" }>): BrokerError {

@@ -6,7 +6,7 @@ import draft06 from "ajv/dist/refs/json-schema-draft-06.json" with { type: "json
 import ajvDraft04 from "ajv-draft-04";
 import ajvFormats from "ajv-formats";
 import { RE2JS } from "re2js";
-import { canonical } from "../requests/fingerprint.js";
+import { canonical } from "../records/fingerprint.js";
 import type { Schema } from "../service/schema.js";
 
 /** `null`: the value is as the schema wants it. Else a sentence that names the place. */

@@ -20,13 +20,7 @@ export { hashPassword, type PasswordHash, parsePasswordHash, type ScryptCost } f
 export type { SlowDownOptions } from "./authentication/slow-down.js";
 export { brokerPlugin, type FastifyPluginOptions } from "./fastify-plugin.js";
 export { fetchHandler } from "./fetch-handler.js";
-export {
-  createHandler,
-  type Handler,
-  type HandlerOptions,
-  largestBody,
-  type OwnHandler,
-} from "./handler.js";
+export { createHandler, type Handler, type HandlerOptions, largestBody, type OwnHandler } from "./handler.js";
 export type { PagesOptions } from "./pages.js";
 export { type RouteName, routes } from "./routes.js";
 export { type Served, type ServeOptions, serve } from "./serve.js";

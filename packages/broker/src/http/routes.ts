@@ -1,5 +1,5 @@
 import { BrokerError } from "@osbert/protocol";
-import type { Verbs } from "../verbs.js";
+import type { Verbs } from "../endpoints/verbs.js";
 
 /** The endpoints of the API: what a method on a path means. */
 export const routes = [

@@ -1,6 +1,6 @@
 import type { Backlog } from "@osbert/journal";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { laneOf } from "../instances/provision.js";
+import { laneOf } from "../records/lane.js";
 
 /** How much is open in all processes of a broker. */
 export interface BrokerBacklog {

@@ -1,6 +1,6 @@
 import type { JournalEvent, OperationFacts, StoreAnswered } from "@osbert/journal";
 import type { BrokerErrorCode } from "@osbert/protocol";
-import type { PassedOver } from "../operations/calls.js";
+import type { PassedOver } from "../records/forced-result.js";
 
 /**
  * Everything about a broker that is worth telling, in one union: its requests, its operations, its store. Adapters turn it into logs,

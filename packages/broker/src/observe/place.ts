@@ -1,11 +1,11 @@
-import { bindingPrefix } from "../bindings/binding-record.js";
 import type { BrokerCatalog } from "../catalog/catalog.js";
+import { bindingPrefix } from "../records/binding-record.js";
+import { instanceAddress } from "../records/instance-key.js";
 import type { InstancePlace, OperationPlace } from "./event.js";
 
-/** The instance that a resource of the journal is: the reverse of `instanceKey`. */
+/** The instance that a resource of the journal is; of one that is none, its key. */
 export function instancePlace(key: string): InstancePlace {
-  const slash = key.indexOf("/");
-  return { platform: decodeURIComponent(key.slice(0, slash)), instance: key.slice(slash + 1) };
+  return instanceAddress(key) ?? { platform: "", instance: key };
 }
 
 /** Where an operation belongs, in the names of the catalog as it is now. */

@@ -1,27 +1,7 @@
 import { setTimeout as after } from "node:timers/promises";
 import { type Operation, RetryLater } from "@osbert/journal";
+import type { Force, ForcedResult, PassedOver } from "../records/forced-result.js";
 import type { Work } from "../service/service.js";
-
-/** A call of an author's function that did not end well, and was passed over by force. */
-export interface PassedOver {
-  /** Such as "unbind my-app". */
-  readonly call: string;
-  readonly error: string;
-}
-
-/** What a forced deprovision leaves behind as its result. */
-export interface ForcedResult {
-  readonly forced: readonly PassedOver[];
-}
-
-/** What a platform and an operator are told at the end of a forced deletion that passed something over. `null`: it was not forced. */
-export function passedOverText(result: ForcedResult | null): string | null {
-  const forced = result?.forced ?? [];
-  if (forced.length === 0) return null;
-  const named = forced.slice(0, mostNamed).map(({ call }) => call);
-  const more = forced.length > mostNamed ? ` and ${forced.length - mostNamed} more` : "";
-  return `deleted by force; what did not end well was passed over, and may have left something behind: ${named.join(", ")}${more}`;
-}
 
 /** How the functions of an author are called while an instance is deprovisioned. */
 export interface Calls {
@@ -30,12 +10,6 @@ export interface Calls {
   /** `bend` makes of the author's work what this way of calling needs. */
   call(name: string, run: (bend: (work: Work) => Work) => Promise<unknown>): Promise<void>;
   result(): ForcedResult | null;
-}
-
-/** Marks the input of a deprovision that an operator forces. */
-export interface Force {
-  /** For all functions together. What has not ended then is passed over. */
-  readonly withinMs: number;
 }
 
 /** An error ends the attempt, as everywhere. */
@@ -51,7 +25,6 @@ const plain: Calls = {
 
 const mostPassedOver = 100;
 const longestError = 500;
-const mostNamed = 5;
 
 /**
  * By force every function is called once, and whatever comes of it is noted and passed over: the instance goes in any case. A wait of

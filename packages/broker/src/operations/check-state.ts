@@ -1,7 +1,7 @@
 import { Permanent } from "@osbert/journal";
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
 import type { Validate } from "../catalog/validation.js";
-import type { Verb } from "../service/verbs.js";
+import type { Verb } from "../service/verb.js";
 
 /** What an operation leaves behind as state: what its function returned, else what is kept. */
 export interface EndState {

@@ -1,11 +1,23 @@
 import { type Json, type Operation, type OperationKind, Permanent, RetryLater } from "@osbert/journal";
 import { BrokerError, isJsonObject, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
-import { type BindingRecord, bindingPart, bindingPrefix } from "../bindings/binding-record.js";
 import type { BrokerCatalog, OfferedService } from "../catalog/catalog.js";
-import { type InstanceData, type InstanceRecord, instancePart } from "../instances/instance-record.js";
-import type { UpdateInput } from "../instances/update.js";
+import {
+  type BindingResult,
+  type Fold,
+  foldBind,
+  foldDeprovision,
+  foldProvision,
+  foldUnbind,
+  foldUpdate,
+  type InstanceResult,
+} from "../decisions/settle.js";
+import type { UpdateInput } from "../decisions/update.js";
+import { type BindingRecord, bindingPart, bindingPrefix } from "../records/binding-record.js";
+import { fingerprint } from "../records/fingerprint.js";
+import type { ForcedResult, PassedOver } from "../records/forced-result.js";
+import { type InstanceAddress, instanceAddress } from "../records/instance-key.js";
+import { type InstanceData, type InstanceRecord, instancePart } from "../records/instance-record.js";
 import type { UpdateAsk } from "../requests/asks.js";
-import { fingerprint } from "../requests/fingerprint.js";
 import {
   type BindingInfo,
   type BindResult,
@@ -16,22 +28,12 @@ import {
   toBinding,
   type Work,
 } from "../service/service.js";
-import type { Verb } from "../service/verbs.js";
-import { type Calls, callsOf, type ForcedResult, type PassedOver } from "./calls.js";
+import type { Verb } from "../service/verb.js";
+import { type Calls, callsOf } from "./calls.js";
 import { checkBinding } from "./check-binding.js";
 import { checkInstance } from "./check-instance.js";
 import { checkState } from "./check-state.js";
-import {
-  type BindingResult,
-  type Fold,
-  foldBind,
-  foldDeprovision,
-  foldProvision,
-  foldUnbind,
-  foldUpdate,
-  type InstanceResult,
-} from "./folds.js";
-import { toWork } from "./work.js";
+import { toWork } from "./to-work.js";
 
 /** What running takes besides the journal: the catalog as it is now, and the parts of an instance. */
 export interface RunPorts {
@@ -273,10 +275,10 @@ async function load({ catalog }: RunPorts, operation: Operation): Promise<Loaded
   // Another replica may have it; if none has, it is for the operator to bring it back.
   if (service === undefined)
     throw new RetryLater("this broker does not have the service of the instance", { afterMs: 30_000 });
-  const slash = operation.key.indexOf("/");
+  const { platform, instance: id } = instanceAddress(operation.key) as InstanceAddress;
   const instance: InstanceInfo = {
-    id: operation.key.slice(slash + 1),
-    platform: decodeURIComponent(operation.key.slice(0, slash)),
+    id,
+    platform,
     serviceId: record.serviceId,
     planId: record.planId,
     organizationGuid: record.organizationGuid,

@@ -12,7 +12,7 @@ import type {
   VolumeMount,
 } from "@osbert/protocol";
 import type { FromSchema, Schema } from "./schema.js";
-import type { AsyncRules, Verb } from "./verbs.js";
+import type { AsyncRules, Verb } from "./verb.js";
 
 /** A plan as an author writes it. Its name is its key in `plans`. */
 export interface PlanDefinition {

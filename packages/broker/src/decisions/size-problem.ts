@@ -1,4 +1,4 @@
-import { refused, type Verdict } from "../answers/verdict.js";
+import { refused, type Verdict } from "./decision.js";
 
 /** A store keeps a megabyte of an instance or binding; the rest is for what the author adds: state, credentials, steps to undo. */
 const mostBytes = 786_432;

@@ -1,7 +1,7 @@
 import type { Resource } from "@osbert/journal";
 import type { InstanceMetadata, JsonObject, OriginatingIdentity } from "@osbert/protocol";
-import type { Undo } from "../operations/undo.js";
-import type { Verb } from "../service/verbs.js";
+import type { EndedOperation } from "./ended-operation.js";
+import type { Undo } from "./undo.js";
 
 /**
  * `creating`: its provision has not ended. `failed`: it has, badly; what it left has to be undone by a deprovision.
@@ -28,20 +28,6 @@ export interface InstanceData {
   readonly removed: readonly (readonly [binding: string, ended: EndedOperation])[];
 }
 
-export type EndedOperation = { readonly id: string; readonly verb: Verb } & (
-  | {
-      readonly state: "succeeded";
-      /** What a forced deletion has passed over, for a person. */
-      readonly passedOver?: string;
-    }
-  | {
-      readonly state: "failed";
-      readonly description: string;
-      readonly instanceUsable?: boolean;
-      readonly updateRepeatable?: boolean;
-    }
-);
-
 /** All else that is known of an instance: the part "instance" of the resource. */
 export interface InstanceRecord {
   readonly serviceId: string;
@@ -65,11 +51,6 @@ export interface InstanceRecord {
 }
 
 export const instancePart = "instance";
-
-/** An instance id of one platform is not that of another: ids are kept apart. */
-export function instanceKey(platform: string, instance: string): string {
-  return `${encodeURIComponent(platform)}/${instance}`;
-}
 
 export function instanceData(resource: Resource | undefined): InstanceData | undefined {
   if (resource === undefined || resource.data === null) return undefined;

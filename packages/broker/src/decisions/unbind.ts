@@ -1,12 +1,12 @@
 import type { Json, Resource } from "@osbert/journal";
 import type { OriginatingIdentity } from "@osbert/protocol";
-import { accepted, refused, type Verdict } from "../answers/verdict.js";
-import { bindingOperation, doing, instanceOperation, isBusy } from "../instances/busy.js";
-import { instanceData } from "../instances/instance-record.js";
-import { laneOf } from "../instances/provision.js";
-import { undoing } from "../operations/undo.js";
+import { bindingPart, bindingRecord } from "../records/binding-record.js";
+import { instanceData } from "../records/instance-record.js";
+import { laneOf } from "../records/lane.js";
+import { bindingOperation, doing, instanceOperation, isBusy } from "../records/open-operations.js";
+import { undoing } from "../records/undo.js";
 import type { DeleteAsk } from "../requests/asks.js";
-import { bindingPart, bindingRecord } from "./binding-record.js";
+import { accepted, refused, type Verdict } from "./decision.js";
 
 export interface UnbindMatter {
   readonly binding: string;

@@ -1,16 +1,17 @@
 import type { Json, Resource } from "@osbert/journal";
 import type { OriginatingIdentity } from "@osbert/protocol";
-import { accepted, refused, type Verdict } from "../answers/verdict.js";
-import { type BindingRecord, bindingPrefix } from "../bindings/binding-record.js";
-import { decideUnbind } from "../bindings/unbind.js";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { doing, instanceOperation, someBindingOperation } from "../instances/busy.js";
-import { decideDeprovision } from "../instances/deprovision.js";
-import { type InstanceData, instanceData, instancePart, instanceRecord } from "../instances/instance-record.js";
-import { laneOf } from "../instances/provision.js";
-import { decideUpdate, type UpdateInput } from "../instances/update.js";
-import { deadlineMsOf } from "../operations/deadline.js";
-import type { Verb } from "../service/verbs.js";
+import { type BindingRecord, bindingPrefix } from "../records/binding-record.js";
+import { type InstanceData, instanceData, instancePart, instanceRecord } from "../records/instance-record.js";
+import { laneOf } from "../records/lane.js";
+import { doing, instanceOperation, someBindingOperation } from "../records/open-operations.js";
+import type { Verb } from "../service/verb.js";
+import { deadlineMsOf } from "./deadline.js";
+import { accepted, refused, type Verdict } from "./decision.js";
+import { decideDeprovision } from "./deprovision.js";
+
+import { decideUnbind } from "./unbind.js";
+import { decideUpdate, type UpdateInput } from "./update.js";
 
 /** What trying an operation again takes besides what is stored. */
 export interface RetryMatter {

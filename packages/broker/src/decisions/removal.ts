@@ -1,9 +1,9 @@
 import type { Cancellation, Json, Resource } from "@osbert/journal";
-import { accepted, refused, type Verdict } from "../answers/verdict.js";
-import { bindingPart, bindingRecord } from "../bindings/binding-record.js";
-import { type InstanceData, instanceData, instancePart } from "../instances/instance-record.js";
-import { laneOf } from "../instances/provision.js";
-import type { Force } from "../operations/calls.js";
+import { bindingPart, bindingRecord } from "../records/binding-record.js";
+import type { Force } from "../records/forced-result.js";
+import { type InstanceData, instanceData, instancePart } from "../records/instance-record.js";
+import { laneOf } from "../records/lane.js";
+import { accepted, refused, type Verdict } from "./decision.js";
 
 /** Forgets an instance without calling the author's functions. What runs has to be ended first, so that nothing writes after the end. */
 export function decidePurge(resource: Resource | undefined): Verdict {

@@ -1,14 +1,15 @@
 import type { Json, Resource } from "@osbert/journal";
 import { isBindable, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
-import { accepted, refused, type Verdict } from "../answers/verdict.js";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { bindingOperation, doing, instanceOperation, isBusy } from "../instances/busy.js";
-import { instanceData } from "../instances/instance-record.js";
-import { laneOf } from "../instances/provision.js";
+import { type BindingRecord, bindingPart, bindingRecord, isExpired } from "../records/binding-record.js";
+import { fingerprint } from "../records/fingerprint.js";
+import { instanceData } from "../records/instance-record.js";
+import { laneOf } from "../records/lane.js";
+import { bindingOperation, doing, instanceOperation, isBusy } from "../records/open-operations.js";
 import type { BindAsk } from "../requests/asks.js";
-import { fingerprint } from "../requests/fingerprint.js";
-import { sizeProblem } from "../requests/size.js";
-import { type BindingRecord, bindingPart, bindingRecord, isExpired } from "./binding-record.js";
+import { accepted, refused, type Verdict } from "./decision.js";
+
+import { sizeProblem } from "./size-problem.js";
 
 export interface BindMatter {
   readonly binding: string;

@@ -6,20 +6,19 @@ import {
   type InstanceMetadata,
   type JsonObject,
 } from "@osbert/protocol";
-import { endedOperation } from "../answers/last-operation.js";
-import { type BindingRecord, bindingPrefix } from "../bindings/binding-record.js";
-import { bindingOperation, instanceOperation } from "../instances/busy.js";
+import { type BindingRecord, bindingPrefix } from "../records/binding-record.js";
+import { type EndedOperation, endedOperation } from "../records/ended-operation.js";
 import {
-  type EndedOperation,
   type InstanceData,
   type InstanceRecord,
   instanceData,
   instancePart,
   instanceRecord,
-} from "../instances/instance-record.js";
-import { updatedBy } from "../instances/update.js";
+} from "../records/instance-record.js";
+import { bindingOperation, instanceOperation } from "../records/open-operations.js";
+import { undoing } from "../records/undo.js";
 import type { UpdateAsk } from "../requests/asks.js";
-import { undoing } from "./undo.js";
+import { updatedBy } from "./update.js";
 
 /**
  * What the end of an operation means for its instance. Pure; part of the commit that ends the operation, so that nobody ever sees one

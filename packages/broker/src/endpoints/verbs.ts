@@ -1,30 +1,24 @@
 import type { Decide, Journal, Outcome, Resource } from "@osbert/journal";
 import { BrokerError, type JsonObject, type LastOperationResponse } from "@osbert/protocol";
-import { type Answer, answer } from "./answers/answer.js";
-import { bindingFor } from "./answers/binding-for.js";
-import { failureOf } from "./answers/failure.js";
-import { ended, endedOperation, inProgress } from "./answers/last-operation.js";
-import { refused, type Verdict } from "./answers/verdict.js";
-import { decideBind } from "./bindings/bind.js";
-import { bindingPart, bindingRecord } from "./bindings/binding-record.js";
-import { decideUnbind } from "./bindings/unbind.js";
-import { attributionOf, type Caller } from "./caller.js";
-import type { BrokerCatalog, OfferedPlan } from "./catalog/catalog.js";
-import { bindingOperation, doing, instanceOperation } from "./instances/busy.js";
-import { decideDeprovision } from "./instances/deprovision.js";
-import {
-  type EndedOperation,
-  type InstanceRecord,
-  instanceData,
-  instanceKey,
-  instancePart,
-  instanceRecord,
-} from "./instances/instance-record.js";
-import { decideProvision } from "./instances/provision.js";
-import { decideUpdate, maintenanceSentence } from "./instances/update.js";
-import { checkInstance } from "./operations/check-instance.js";
-import { deadlineMsOf, defaultDeadlineMs } from "./operations/deadline.js";
-import type { BindingResult, InstanceResult } from "./operations/folds.js";
+import { type Answer, answer } from "../answers/answer.js";
+import { failureOf } from "../answers/failure.js";
+import { attributionOf, type Caller } from "../caller.js";
+import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
+import { decideBind } from "../decisions/bind.js";
+import { deadlineMsOf, defaultDeadlineMs } from "../decisions/deadline.js";
+import { refused, type Verdict } from "../decisions/decision.js";
+import { decideDeprovision } from "../decisions/deprovision.js";
+import { decideProvision } from "../decisions/provision.js";
+import type { BindingResult, InstanceResult } from "../decisions/settle.js";
+import { sizeProblem } from "../decisions/size-problem.js";
+import { decideUnbind } from "../decisions/unbind.js";
+import { decideUpdate, maintenanceSentence } from "../decisions/update.js";
+import { checkInstance } from "../operations/check-instance.js";
+import { bindingPart, bindingRecord } from "../records/binding-record.js";
+import { type EndedOperation, endedOperation } from "../records/ended-operation.js";
+import { instanceKey } from "../records/instance-key.js";
+import { type InstanceRecord, instanceData, instancePart, instanceRecord } from "../records/instance-record.js";
+import { bindingOperation, doing, instanceOperation } from "../records/open-operations.js";
 import {
   type ProvisionAsk,
   readAcceptsIncomplete,
@@ -32,11 +26,12 @@ import {
   readDelete,
   readProvision,
   readUpdate,
-} from "./requests/asks.js";
-import { optionalText } from "./requests/fields.js";
-import { sizeProblem } from "./requests/size.js";
-import type { BindingInfo, HookRequest, InstanceInfo, Prepared } from "./service/service.js";
-import { type AsyncRule, type AsyncRules, asyncRule, type Verb } from "./service/verbs.js";
+} from "../requests/asks.js";
+import { optionalText } from "../requests/fields.js";
+import type { BindingInfo, HookRequest, InstanceInfo, Prepared } from "../service/service.js";
+import { type AsyncRule, type AsyncRules, asyncRule, type Verb } from "../service/verb.js";
+import { bindingFor } from "./binding-for.js";
+import { ended, inProgress } from "./last-operation.js";
 
 /** A request to one endpoint, authenticated and read as JSON; nothing in it is trusted. */
 export interface VerbRequest {

@@ -1,18 +1,19 @@
 import type { Json, Resource } from "@osbert/journal";
 import type { JsonObject, OriginatingIdentity } from "@osbert/protocol";
-import { accepted, refused, type Verdict } from "../answers/verdict.js";
 import type { OfferedPlan } from "../catalog/catalog.js";
-import type { ProvisionAsk } from "../requests/asks.js";
-import { fingerprint } from "../requests/fingerprint.js";
-import type { Prepared } from "../service/service.js";
-import { instanceOperation, isBusy } from "./busy.js";
+import { fingerprint } from "../records/fingerprint.js";
 import {
   type InstanceData,
   type InstanceRecord,
   instanceData,
   instancePart,
   instanceRecord,
-} from "./instance-record.js";
+} from "../records/instance-record.js";
+import { laneOf } from "../records/lane.js";
+import { instanceOperation, isBusy } from "../records/open-operations.js";
+import type { ProvisionAsk } from "../requests/asks.js";
+import type { Prepared } from "../service/service.js";
+import { accepted, refused, type Verdict } from "./decision.js";
 
 /** What deciding takes besides what is stored. `problem`: why a new instance could not be made of this request. */
 export interface ProvisionMatter {
@@ -114,11 +115,4 @@ function begin(
     accept: [{ kind: "provision", lane: laneOf(ask.serviceId), deadlineMs }],
     gone: false,
   });
-}
-
-const longestLaneBytes = 60;
-
-/** Operations of one service share a lane, so that one that hangs leaves room for the others. */
-export function laneOf(serviceId: string): string {
-  return Buffer.byteLength(serviceId) <= longestLaneBytes ? serviceId : fingerprint(serviceId);
 }

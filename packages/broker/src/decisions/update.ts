@@ -1,14 +1,15 @@
 import type { Json, Resource } from "@osbert/journal";
 import { isPlanUpdateable, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
-import { accepted, refused, type Verdict } from "../answers/verdict.js";
 import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
+import { fingerprint } from "../records/fingerprint.js";
+import { type InstanceData, type InstanceRecord, instanceData, instanceRecord } from "../records/instance-record.js";
+import { laneOf } from "../records/lane.js";
+import { doing, instanceOperation, someBindingOperation } from "../records/open-operations.js";
 import type { UpdateAsk } from "../requests/asks.js";
-import { fingerprint } from "../requests/fingerprint.js";
-import { sizeProblem } from "../requests/size.js";
 import type { Prepared } from "../service/service.js";
-import { doing, instanceOperation, someBindingOperation } from "./busy.js";
-import { type InstanceData, type InstanceRecord, instanceData, instanceRecord } from "./instance-record.js";
-import { laneOf } from "./provision.js";
+import { accepted, refused, type Verdict } from "./decision.js";
+
+import { sizeProblem } from "./size-problem.js";
 
 export interface UpdateMatter {
   readonly ask: UpdateAsk;

@@ -1,7 +1,8 @@
 import type { Resource } from "@osbert/journal";
 import type { Binding, JsonObject, OriginatingIdentity } from "@osbert/protocol";
-import type { EndedOperation } from "../instances/instance-record.js";
-import type { Undo } from "../operations/undo.js";
+import type { EndedOperation } from "./ended-operation.js";
+
+import type { Undo } from "./undo.js";
 
 export type BindingPhase = "creating" | "ready" | "failed" | "deleting";
 

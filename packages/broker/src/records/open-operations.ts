@@ -1,5 +1,5 @@
 import type { OpenOperation, Resource } from "@osbert/journal";
-import type { Verb } from "../service/verbs.js";
+import type { Verb } from "../service/verb.js";
 
 /** The open operation on the instance itself, if there is one; a cancelled one that has not ended yet does not count. */
 export function instanceOperation(resource: Resource | undefined): OpenOperation | undefined {

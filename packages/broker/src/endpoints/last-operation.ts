@@ -1,9 +1,8 @@
-import type { OpenOperation, Outcome as OperationOutcome } from "@osbert/journal";
+import type { OpenOperation } from "@osbert/journal";
 import type { LastOperationResponse } from "@osbert/protocol";
-import { doing } from "../instances/busy.js";
-import type { EndedOperation } from "../instances/instance-record.js";
-import { type ForcedResult, passedOverText } from "../operations/calls.js";
-import type { Verb } from "../service/verbs.js";
+import type { EndedOperation } from "../records/ended-operation.js";
+
+import { doing } from "../records/open-operations.js";
 
 /** What `last_operation` says of an operation that has not ended. */
 export function inProgress(
@@ -37,23 +36,4 @@ export function ended(operation: EndedOperation): LastOperationResponse {
 /** LOP-03: a description is not empty; an author's may be. */
 function said(description: string | null): string | null {
   return description === null || description.trim() === "" ? null : description;
-}
-
-/** How an operation's end is kept. Pure. */
-export function endedOperation(id: string, verb: Verb, outcome: OperationOutcome): EndedOperation {
-  if (outcome.kind === "succeeded") {
-    const passedOver = verb === "deprovision" ? passedOverText(outcome.result as ForcedResult | null) : null;
-    return { id, verb, state: "succeeded", ...(passedOver !== null && { passedOver }) };
-  }
-  if (outcome.kind === "cancelled")
-    return { id, verb, state: "failed", description: `${verb} was cancelled: ${outcome.reason}` };
-  const details = (outcome.error.details ?? {}) as { instanceUsable?: boolean; updateRepeatable?: boolean };
-  return {
-    id,
-    verb,
-    state: "failed",
-    description: outcome.error.message === "" ? `${verb} failed` : outcome.error.message,
-    ...(typeof details.instanceUsable === "boolean" && { instanceUsable: details.instanceUsable }),
-    ...(typeof details.updateRepeatable === "boolean" && { updateRepeatable: details.updateRepeatable }),
-  };
 }

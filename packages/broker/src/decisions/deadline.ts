@@ -1,5 +1,5 @@
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import type { Verb } from "../service/verbs.js";
+import type { Verb } from "../service/verb.js";
 
 /** From a request to the end of what it began, unless the service says otherwise. */
 export const defaultDeadlineMs = 24 * 60 * 60 * 1_000;

@@ -1,10 +1,10 @@
 import type { Json, Resource } from "@osbert/journal";
 import type { OriginatingIdentity } from "@osbert/protocol";
-import { accepted, refused, type Verdict } from "../answers/verdict.js";
+import { instanceData } from "../records/instance-record.js";
+import { laneOf } from "../records/lane.js";
+import { doing, instanceOperation, someBindingOperation } from "../records/open-operations.js";
 import type { DeleteAsk } from "../requests/asks.js";
-import { doing, instanceOperation, someBindingOperation } from "./busy.js";
-import { instanceData } from "./instance-record.js";
-import { laneOf } from "./provision.js";
+import { accepted, refused, type Verdict } from "./decision.js";
 
 export interface DeprovisionMatter {
   /** `null`: the broker itself asks, to undo. */
