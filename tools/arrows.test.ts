@@ -27,7 +27,7 @@ test("biome.json holds the arrows of the table; npm run arrows writes them", () 
 test("every room and every folder has its line, and every name in the table is one of a room or of a folder", () => {
   expect(Object.keys(rooms)).toEqual(expect.arrayContaining(readdirSync(join(root, "packages"))));
   for (const [name, room] of here) {
-    expect(Object.keys(rooms), name).toEqual(expect.arrayContaining([...room.imports]));
+    expect(Object.keys(rooms), name).toEqual(expect.arrayContaining([...room.imports, ...(room.testsImport ?? [])]));
     const inside = readdirSync(join(root, "packages", name, "src"), { withFileTypes: true });
     const folders = inside.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
     const lines = room.folders ?? {};
@@ -68,13 +68,16 @@ interface Attempt {
 
 function attemptsOfRoom(name: string, room: Room): readonly Attempt[] {
   const others = Object.entries(rooms).filter(([other]) => other !== name);
-  const namesOf = (may: boolean) =>
-    others.filter(([other]) => room.imports.includes(other) === may).flatMap(([, { npm }]) => [npm, `${npm}/anything`]);
-  const past = others.map(([other]) => `../../${other}/src/anything.js`);
-  const wrong = [...namesOf(false), ...past, "@osbert/journal/dist/anything.js"];
+  const past = [...others.map(([other]) => `../../${other}/src/anything.js`), "@osbert/journal/dist/anything.js"];
+  const attempt = (file: string, allowed: readonly string[], own: readonly string[]): Attempt => {
+    const namesOf = (may: boolean) =>
+      others.filter(([other]) => allowed.includes(other) === may).flatMap(([, { npm }]) => [npm, `${npm}/anything`]);
+    return { file, right: [...namesOf(true), ...own], wrong: [...namesOf(false), ...past] };
+  };
+  const { imports, testsImport = [] } = room;
   return [
-    { file: `packages/${name}/src/a.ts`, right: [...namesOf(true), "./b.js"], wrong },
-    { file: `packages/${name}/test/a.test.ts`, right: [room.npm, "../src/b.js"], wrong },
+    attempt(`packages/${name}/src/a.ts`, imports, ["./b.js"]),
+    attempt(`packages/${name}/test/a.test.ts`, [...imports, ...testsImport], [room.npm, "../src/b.js"]),
   ];
 }
 

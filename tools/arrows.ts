@@ -8,6 +8,8 @@ export interface Room {
   readonly npm: string;
   /** The rooms that it may import. Nothing is passed on: what stands behind an arrow needs an arrow of its own. */
   readonly imports: readonly string[];
+  /** The rooms that its tests may import besides. */
+  readonly testsImport?: readonly string[];
   /** What a wrong import is answered with. */
   readonly rule: string;
   /**
@@ -40,20 +42,25 @@ export const rooms: Readonly<Record<string, Room>> = {
   journal: {
     npm: "@osbert/journal",
     imports: [],
+    testsImport: ["journal-suites"],
     rule: "journal points at no other room and knows nothing of OSB.",
     folders: {
       stores: [],
       encryption: [],
       decisions: [],
       engine: ["decisions", "encryption"],
-      testing: [],
-      conformance: ["engine", "decisions", "testing"],
-      crash: ["engine", "decisions", "stores"],
+      testing: ["decisions"],
     },
     never: {
       engine: [drivers],
       decisions: [drivers, { group: ["node:*"], message: "A decision is a pure function: values in, values out." }],
     },
+  },
+  "journal-suites": {
+    npm: "@osbert/journal-suites",
+    imports: ["journal"],
+    rule: "journal-suites points at journal alone.",
+    folders: { conformance: [], crash: [] },
   },
   server: {
     npm: "@osbert/server",

@@ -13,7 +13,7 @@ import {
   temporaryPostgres,
   temporarySqlite,
   type Verdict,
-} from "../packages/journal/src/crash/index.js";
+} from "../packages/journal-suites/src/crash/index.js";
 import { type LeftOut, type RunningServer, startMariadb, startPostgres } from "./servers.js";
 
 const help = `usage: npm run test:crash -- [--kills N] [--store NAME] [--seed N]

@@ -34,6 +34,14 @@ export function lintArrows(table: Readonly<Record<string, Room>>): readonly Arro
     // A template is a program of its own, written for whoever copies it.
     override([`packages/${name}/**`, "!packages/*/template/**"], bansOfRoom(table, name, room, inside)),
   );
+  const ofTests = Object.entries(table).flatMap(([name, { testsImport = [], ...room }]) =>
+    testsImport.length === 0
+      ? []
+      : override(
+          [`packages/${name}/test/**`],
+          bansOfRoom(table, name, { ...room, imports: [...room.imports, ...testsImport] }, inside),
+        ),
+  );
   const ofFolders = Object.entries(table).flatMap(([name, room]) =>
     Object.entries(room.folders ?? {}).map(([folder, allowed]) =>
       override(
@@ -46,7 +54,7 @@ export function lintArrows(table: Readonly<Record<string, Room>>): readonly Arro
       ),
     ),
   );
-  return [...ofRooms, ...ofFolders];
+  return [...ofRooms, ...ofTests, ...ofFolders];
 }
 
 function bansOfRoom(table: Readonly<Record<string, Room>>, name: string, room: Room, inside: Ban): readonly Ban[] {

@@ -9,6 +9,9 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 /** The condition under which this repository's own tests read sources. Tarballs have none. */
 const sourceCondition = "@osbert/source";
 
+/** Packages that no broker needs. They are packed into a folder of their own, so that `osbert-*.tgz` is what a broker needs. */
+const forStoreAuthors = ["journal-suites"];
+
 /**
  * Packs every package into the folder, as it is to be published, and answers the paths of the tarballs. What is packed is compiled anew,
  * without maps, because the sources that they lead to are not shipped, and without what a `dist` has kept of files that are gone. The
@@ -23,10 +26,10 @@ export function pack(folder: string): readonly string[] {
     const stage = mkdtempSync(join(tmpdir(), "osbert-pack-"));
     try {
       prepare(join(root, "packages", name), stage);
-      const packed = execFileSync("npm", ["pack", stage, "--pack-destination", folder, "--silent"], {
-        encoding: "utf8",
-      });
-      return join(folder, packed.trim());
+      const to = forStoreAuthors.includes(name) ? join(folder, "for-store-authors") : folder;
+      mkdirSync(to, { recursive: true });
+      const packed = execFileSync("npm", ["pack", stage, "--pack-destination", to, "--silent"], { encoding: "utf8" });
+      return join(to, packed.trim());
     } finally {
       rmSync(stage, { recursive: true, force: true });
     }

@@ -26,7 +26,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 test("every package is packed, with its licence, without maps to sources that are not there, and without what only this repository reads", () => {
   expect(tarballs.map((path) => basename(path).replace(/-[\d.]+\.tgz$/, "")).sort()).toEqual(
-    ["create-osbert", "osbert", "osbert-broker", "osbert-journal", "osbert-protocol"].sort(),
+    ["create-osbert", "osbert", "osbert-broker", "osbert-journal", "osbert-journal-suites", "osbert-protocol"].sort(),
   );
   for (const tarball of tarballs) {
     const folder = mkdtempSync(join(scratch, "unpacked-"));
@@ -36,6 +36,17 @@ test("every package is packed, with its licence, without maps to sources that ar
     expect(files.filter((file) => /\.(map|tsbuildinfo)$|^src/.test(file))).toEqual([]);
     for (const file of files.filter((name) => /\.(js|ts|json)$/.test(name)))
       expect(readFileSync(join(folder, file), "utf8"), file).not.toMatch(/sourceMappingURL|@osbert\/source/);
+  }
+});
+
+test("who runs a broker does not carry the suites that test a store", () => {
+  const suites = tarballs.filter((path) => path.includes("suites"));
+  expect(suites.map((path) => basename(dirname(path)))).toEqual(["for-store-authors"]);
+  for (const tarball of tarballs.filter((path) => !suites.includes(path))) {
+    const files = execFileSync("tar", ["-tzf", tarball], { encoding: "utf8" });
+    expect(files).not.toMatch(/dist\/(conformance|crash)\//);
+    const manifest = execFileSync("tar", ["-xzOf", tarball, "package/package.json"], { encoding: "utf8" });
+    expect(manifest).not.toContain("journal-suites");
   }
 });
 
@@ -53,6 +64,7 @@ describe.each(Object.keys(nodeReleases).map(Number) as (keyof typeof nodeRelease
     await run("sh", ["-ec", `${install} --engine-strict`], { cwd: project, env: version.env });
     await npm(version, project, [
       ...["install", "--engine-strict", `@types/node@${major}`],
+      ...tarballs.filter((path) => path.includes("suites")),
       ...Object.entries(compilers).map(([name, release]) => `${name}@npm:typescript@${release}`),
     ]);
 
@@ -67,9 +79,6 @@ describe.each(Object.keys(nodeReleases).map(Number) as (keyof typeof nodeRelease
       });
     }
     await run(version.node, ["compiled/everything.js"], { cwd: project, env: version.env });
-    // The suites that test stores are of no use to a broker, and it runs without them.
-    for (const suite of ["conformance", "crash"])
-      rmSync(join(project, "node_modules/@osbert/journal/dist", suite), { recursive: true });
     expect(await greeting(version, project)).toBe("Guten Tag, b1");
     const { stdout } = await run(join(project, "node_modules/.bin/osbert"), ["--version"], { env: version.env });
     expect(stdout.trim()).toBe("0.1.0");
@@ -79,7 +88,7 @@ describe.each(Object.keys(nodeReleases).map(Number) as (keyof typeof nodeRelease
 test("those who install the library alone, or beside a Fastify of their own, get nothing that asks for a newer Node.js", async () => {
   const version = required("packages on Node.js 20", await provideNode(20));
   if (version === undefined) return;
-  const library = tarballs.filter((path) => !/osbert-\d/.test(path));
+  const library = tarballs.filter((path) => !/osbert-\d|for-store-authors/.test(path));
   for (const [name, more] of Object.entries({ alone: [], "beside-fastify": ["fastify@5"] })) {
     const project = join(scratch, name);
     mkdirSync(project);
@@ -98,7 +107,8 @@ const compilerOptions = {
 
 /** A program that imports every public path of the packages. */
 function importsOfEverything(project: string): string {
-  const paths = ["@osbert/protocol", "@osbert/journal", "@osbert/broker", "osbert"].flatMap((name) => {
+  const names = ["@osbert/protocol", "@osbert/journal", "@osbert/journal-suites", "@osbert/broker", "osbert"];
+  const paths = names.flatMap((name) => {
     const manifest = readFileSync(join(project, "node_modules", name, "package.json"), "utf8");
     return Object.keys(JSON.parse(manifest).exports).map((path) => `${name}${path.slice(1)}`);
   });

@@ -5,7 +5,7 @@
  * it is given. Everything about operations, steps and retries is decided above this port; here there is only one atomic
  * change (`commit`), one way to become the runner (`claim`), and reading.
  *
- * The suite in `@osbert/journal/conformance` is the specification: a store that passes it keeps the promises J1 to J12.
+ * The suite in `@osbert/journal-suites/conformance` is the specification: a store that passes it keeps the promises J1 to J12.
  */
 export interface Store {
   /** For logs and errors: "sqlite", "postgres"… */

@@ -1,5 +1,3 @@
-import { describe, expect, onTestFinished, test } from "vitest";
-import { type LeftOut, type RunningServer, startMariadb, startPostgres } from "../../../tools/servers.js";
 import {
   chaosSuite,
   report,
@@ -7,7 +5,9 @@ import {
   temporaryMysql,
   temporaryPostgres,
   temporarySqlite,
-} from "../src/crash/index.js";
+} from "@osbert/journal-suites/crash";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type LeftOut, type RunningServer, startMariadb, startPostgres } from "../../../tools/servers.js";
 
 // Two minutes in all, the same storms each time: with this seed they hold everything that can be done to a store.
 // `npm run test:crash -- --chaos` has other ones, and more.

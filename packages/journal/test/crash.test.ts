@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, inject, test } from "vitest";
 import {
   crashSuite,
   pointTable,
@@ -10,7 +9,8 @@ import {
   temporaryMysql,
   temporaryPostgres,
   temporarySqlite,
-} from "../src/crash/index.js";
+} from "@osbert/journal-suites/crash";
+import { describe, expect, inject, test } from "vitest";
 
 const kills = 100;
 const minutes = 60_000;

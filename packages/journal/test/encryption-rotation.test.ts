@@ -1,5 +1,5 @@
+import type { StoreUnderTest } from "@osbert/journal-suites/conformance";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
-import type { StoreUnderTest } from "../src/conformance/index.js";
 import { type EncryptedStore, encryptedStore, type RotationProgress } from "../src/encryption/index.js";
 import { openJournal } from "../src/journal.js";
 import type { Store, StoredRecord } from "../src/store.js";

@@ -1,7 +1,6 @@
+import type { EngineUnderTest, Runner } from "@osbert/journal-suites/conformance";
+import { engineSuite } from "@osbert/journal-suites/conformance";
 import { describe, expect, inject, test } from "vitest";
-import { engineSuite } from "../src/conformance/engine-suite.js";
-import type { EngineUnderTest } from "../src/conformance/engine-under-test.js";
-import type { Runner } from "../src/conformance/runner.js";
 import { encrypted, mariadb, memory, postgres, sqlite } from "./stores-under-test.js";
 
 const [postgresUrl, mysqlUrl] = [inject("postgresUrl"), inject("mysqlUrl")];

@@ -1,6 +1,6 @@
+import { newRecord } from "@osbert/journal-suites/conformance";
 import { createPool } from "mysql2/promise";
 import { describe, expect, test } from "vitest";
-import { newRecord } from "../src/conformance/changes.js";
 import { JournalError } from "../src/errors.js";
 import type { Store } from "../src/store.js";
 import { mysqlStore } from "../src/stores/mysql/index.js";

@@ -1,5 +1,5 @@
+import { changeOf, newRecord } from "@osbert/journal-suites/conformance";
 import { describe, expect, test } from "vitest";
-import { changeOf, newRecord } from "../src/conformance/changes.js";
 import type { StoredRecord } from "../src/store.js";
 import { decide } from "../src/stores/mysql/commit-plan.js";
 import { sharesOf } from "../src/stores/mysql/lane-shares.js";

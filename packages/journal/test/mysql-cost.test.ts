@@ -1,6 +1,6 @@
+import { newRecord } from "@osbert/journal-suites/conformance";
 import type { Pool } from "mysql2/promise";
 import { describe, expect, test } from "vitest";
-import { newRecord } from "../src/conformance/changes.js";
 import type { Store } from "../src/store.js";
 import { MysqlPlace, mysqlUrl } from "./mysql-fixture.js";
 

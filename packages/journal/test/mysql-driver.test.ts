@@ -1,7 +1,7 @@
+import { changeOf, newRecord } from "@osbert/journal-suites/conformance";
 import { createPool as createCallbackPool } from "mysql2";
 import { createPool, type Pool, type PoolOptions } from "mysql2/promise";
 import { describe, expect, expectTypeOf, test } from "vitest";
-import { changeOf, newRecord } from "../src/conformance/changes.js";
 import { type MysqlPool, mysqlStore } from "../src/stores/mysql/index.js";
 import { MysqlPlace, mysqlUrl } from "./mysql-fixture.js";
 

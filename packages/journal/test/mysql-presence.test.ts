@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { newRecord } from "@osbert/journal-suites/conformance";
 import { describe, expect, test } from "vitest";
-import { newRecord } from "../src/conformance/changes.js";
 import type { Store } from "../src/store.js";
 import { MysqlPlace, mysqlUrl } from "./mysql-fixture.js";
 

@@ -1,5 +1,5 @@
+import { changeOf, newRecord } from "@osbert/journal-suites/conformance";
 import { describe, expect, test } from "vitest";
-import { changeOf, newRecord } from "../src/conformance/changes.js";
 import type { CommitOutcome, Store } from "../src/store.js";
 import { MysqlPlace, mysqlUrl } from "./mysql-fixture.js";
 

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
+import { newRecord } from "@osbert/journal-suites/conformance";
 import { describe, expect, test } from "vitest";
-import { newRecord } from "../src/conformance/changes.js";
 import { migrations } from "../src/stores/mysql/migrations.js";
 import { tablesOf } from "../src/stores/mysql/tables.js";
 import { MysqlPlace, mysqlUrl } from "./mysql-fixture.js";

@@ -1,5 +1,5 @@
+import { changeOf, newRecord } from "@osbert/journal-suites/conformance";
 import { describe, expect, test } from "vitest";
-import { changeOf, newRecord } from "../src/conformance/changes.js";
 import { MysqlPlace, mysqlUrl } from "./mysql-fixture.js";
 
 /** Alike to a server that folds case, accents or trailing spaces, or that takes some for patterns or escapes. */

@@ -1,5 +1,5 @@
+import { report, severalProcesses, temporaryPostgres } from "@osbert/journal-suites/crash";
 import { expect, inject, test } from "vitest";
-import { report, severalProcesses, temporaryPostgres } from "../src/crash/index.js";
 
 const url = inject("postgresUrl");
 

@@ -1,5 +1,0 @@
-export { engineSuite } from "./engine-suite.js";
-export type { EngineUnderTest } from "./engine-under-test.js";
-export type { Runner } from "./runner.js";
-export { storeSuite } from "./store-suite.js";
-export type { OpenedStore, StoreUnderTest } from "./store-under-test.js";
