@@ -220,15 +220,17 @@ describe("turns", () => {
     return order;
   }
 
-  test("who has tried less goes before who has tried more, the newest first; every fourth turn is that of the oldest", async () => {
+  test("who has tried less goes before who has tried more, the newest first; every fifth turn is that of the oldest", async () => {
     const waiting = [
       ["tenth", again(9)],
       ["second", again(1)],
       ["first", first],
       ["another first", first],
       ["third", again(2)],
+      ["fourth", again(3)],
     ] as const;
-    expect(await orderOf(waiting)).toEqual(["another first", "first", "second", "tenth", "third"]);
+    const order = ["another first", "first", "second", "third", "tenth", "fourth"];
+    expect(await orderOf(waiting)).toEqual(order);
   });
 
   test("of first tries those go first whose wider network is quiet, and every other turn the newest", async () => {

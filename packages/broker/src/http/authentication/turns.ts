@@ -121,7 +121,7 @@ const newest: Rule = (waiting) =>
 
 const longestWaiting: Rule = ([first]) => first;
 
-const rules: readonly Rule[] = [quietest, newest, quietest, longestWaiting];
+const rules: readonly Rule[] = [quietest, newest, quietest, newest, longestWaiting];
 
 /** Who has tried most, and of those the one that came first. */
 const lastServed: Rule = (waiting) =>
