@@ -85,3 +85,39 @@ test("what runs hears of its cancellation, although the answer that told of it w
   await clock.advance(5_000);
   expect(long.told).toEqual(["not wanted any more"]);
 });
+
+test("a lease that is given back late, after a claim has found it again, is given back for that claim, too", async () => {
+  const { clock, shared, store } = sharedStore();
+  const pace = { leaseMs: 30_000, pollMs: 1_000, reapMs: null };
+  const first = new Latch();
+  const second = new Latch();
+  let running = 0;
+  const kinds = {
+    first: { run: () => first.opened },
+    second: {
+      run: async () => {
+        running++;
+        await second.opened;
+      },
+    },
+  };
+  const one = await startJournal({ store: { ...store, pace }, clock, kinds });
+  one.journal.pauseLanes(new Set(["second"]));
+  await accept(one.journal, "r1", { kind: "first" });
+  const id = await accept(one.journal, "r1", { kind: "second" });
+  store.next("release", "hangs");
+  first.open();
+  await settle();
+  const other = await startJournal({ store: { ...faultyStore(shared), pace }, clock, kinds });
+  await accept(other.journal, "r1", { kind: "first" });
+  one.journal.pauseLanes(new Set());
+  await settle();
+  expect(store.calls.findLast(({ method }) => method === "release")?.fault).toBe("hangs");
+  store.comeBack();
+  await clock.advance(10_000);
+  expect(running).toBe(1);
+  expect(kindsOf(one.events, "presence lost")).toEqual([]);
+  second.open();
+  await clock.advance(10_000);
+  expect((await one.journal.operation("r1", id))?.outcome).toMatchObject({ kind: "succeeded" });
+});

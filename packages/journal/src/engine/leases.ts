@@ -188,16 +188,21 @@ export class Leases {
     cell.snapshot = undefined;
     if (record?.epoch !== epoch || owner === null) return null;
     let at = typeof dueAt === "number" && dueAt <= time.now() ? "now" : dueAt;
-    for (let { seq } = record; ; ) {
-      const release = { key: cell.key, epoch, seq, dueAt: at };
-      await writer.persist("release", () => store.release(owner, [release]), options);
-      // Nobody else writes to the store.
-      if (store.pace.pollMs === null) break;
-      // What has moved on is not released, and nobody would look at it before the lease is over. What moved it on may be due.
-      const now = (await writer.persist("read", () => store.read(cell.key, []), options))?.record;
-      if (now?.epoch !== epoch || now.lease?.owner !== owner || now.seq === seq) break;
-      seq = now.seq;
-      at = "now";
+    try {
+      for (let { seq } = record; ; ) {
+        const release = { key: cell.key, epoch, seq, dueAt: at };
+        await writer.persist("release", () => store.release(owner, [release]), options);
+        // Nobody else writes to the store.
+        if (store.pace.pollMs === null) break;
+        // What has moved on is not released, and nobody would look at it before the lease is over. What moved it on may be due.
+        const now = (await writer.persist("read", () => store.read(cell.key, []), options))?.record;
+        if (now?.epoch !== epoch || now.lease?.owner !== owner || now.seq === seq) break;
+        seq = now.seq;
+        at = "now";
+      }
+    } finally {
+      // A claim may have begun since the lease was dropped, and found it where it still was: its answer tells of what is over now.
+      this.#givenBack.add(cell.key, epoch);
     }
     return at === "now" ? time.now() : at;
   }
