@@ -6,7 +6,6 @@ import {
   openJournal,
   type Store,
   type StoreAnswered,
-  systemClock,
 } from "@osbert/journal";
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
 import { type Audit, archiveFor } from "./admin/audit.js";
@@ -111,8 +110,6 @@ const defaultSyncTimeoutMs = 50_000;
 const defaultGoneMs = 365 * 24 * 60 * 60 * 1_000;
 /** A store that takes longer to answer is not one to send requests to. */
 const readinessMs = 2_000;
-/** Where several processes may share a store, each sees within this time what another one has paused. */
-const pausePollMs = 2_000;
 /** A deprovision looks at so many bindings at a time. */
 const bindingPage = 500;
 
@@ -124,7 +121,6 @@ export function createBroker(options: BrokerOptions): Broker {
         readonly journal: Journal;
         readonly verbs: Verbs;
         readonly operator: Operator;
-        readonly pauses: Pauses;
         readonly rotation: KeyRotation;
       }
     | undefined;
@@ -159,8 +155,8 @@ export function createBroker(options: BrokerOptions): Broker {
         watch?.tell({ kind: "passed over", ...instancePlace(key), operation, calls }),
     });
     const journal = await openJournal({ ...options.journal, ...watching(options, watch, probe), retention, kinds });
-    const clock = options.journal?.clock ?? systemClock;
-    const pauses = new Pauses({ journal, clock, pollMs: options.store.pace.pollMs === null ? null : pausePollMs });
+    // Before the first operation can begin.
+    const pauses = await Pauses.of(journal).catch((error: unknown) => giveUp(journal, error));
     const cascade = options.cascade ?? false;
     const rotation = new KeyRotation(options.store);
     const operator = new Operator({ journal, catalog: () => catalog, pauses, cascade, rotation });
@@ -175,17 +171,12 @@ export function createBroker(options: BrokerOptions): Broker {
       isPaused: (serviceId) => pauses.of(serviceId) !== undefined,
     });
     try {
-      // Before the first operation can begin.
-      await pauses.begin();
-      running = { journal, verbs, operator, pauses, rotation };
+      running = { journal, verbs, operator, rotation };
       warn(catalog.warnings);
       await journal.start();
     } catch (error) {
-      // Nobody stops what did not start: the store is left to whoever tries next.
       running = undefined;
-      pauses.end();
-      await journal.stop({ drainMs: 0 });
-      throw error;
+      await giveUp(journal, error);
     }
   };
   return {
@@ -199,7 +190,6 @@ export function createBroker(options: BrokerOptions): Broker {
     async stop(how) {
       stopping = true;
       await starting?.catch(() => undefined);
-      running?.pauses.end();
       running?.rotation.end();
       await running?.journal.stop(how);
       starting = undefined;
@@ -253,6 +243,12 @@ export function createBroker(options: BrokerOptions): Broker {
       return started().operator;
     },
   };
+}
+
+/** Nobody stops what did not start: the store is left to whoever tries next. */
+async function giveUp(journal: Journal, error: unknown): Promise<never> {
+  await journal.stop({ drainMs: 0 });
+  throw error;
 }
 
 function warningText({ path, message }: Finding): string {

@@ -7,6 +7,7 @@ export { type Archive, defaultRetention, type EndedAt, type Retention } from "./
 export type { Operation, OperationKind, Step, StepOptions } from "./engine/attempt.js";
 export type { OperationKinds } from "./engine/runner.js";
 export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";
+export type { Followed, FollowedChange, FollowedOptions } from "./followed.js";
 export {
   type BacklogBounds,
   type Journal,

@@ -12,6 +12,8 @@ import { StoreTime } from "./engine/time.js";
 import { type Ended, Waiters } from "./engine/waiters.js";
 import { Writer } from "./engine/writer.js";
 import { JournalError } from "./errors.js";
+import { type Followed, Following } from "./followed.js";
+import type { Json, ReturnsJson } from "./json.js";
 import { checkKey } from "./names.js";
 import { type CrashPoint, factsOf, type Observe } from "./observe.js";
 import type { Attribution, OpenOperation, Outcome } from "./operation.js";
@@ -80,6 +82,12 @@ export interface Journal {
    * the resource changed meanwhile. When this resolves, the change is durable (J1).
    */
   transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>>;
+  /**
+   * Follows the data of a resource: one small value (at most 512 KiB of JSON) that is kept in the store, with a copy in every process that
+   * follows it. `read` makes the value of the data, which is `null` as long as nobody has written one; keep in mind that another version
+   * of the program may have written it. The first copy is read before this resolves.
+   */
+  followed<Value>(key: string, read: ((data: Json) => Value) & ReturnsJson<Value>): Promise<Followed<Value>>;
   /** A resource as it is now, with those of the wanted parts that exist. */
   read(key: string, parts?: readonly string[]): Promise<Resource | undefined>;
   /** Entries of a resource: after a number in their order, or before one, newest first. */
@@ -163,6 +171,7 @@ class StoreJournal implements Journal {
   readonly #writer: Writer;
   readonly #engine: Engine;
   readonly #reader: Reader;
+  readonly #following: Following;
   readonly #observe: Observe;
   readonly #reached: (point: CrashPoint) => void;
   readonly #timeoutMs: number;
@@ -186,10 +195,25 @@ class StoreJournal implements Journal {
     this.#writer = new Writer({
       ...common,
       maxOpen: options.maxOpen ?? defaults.maxOpen,
+      isFollowed: (key) => this.#following.has(key),
       isStopped: () => this.#engine.isStopped,
     });
+    this.#following = new Following({
+      store,
+      clock,
+      time: this.#time,
+      observe: this.#observe,
+      persist: (ask) => {
+        const giveUpAt = clock.monotonicMs() + this.#timeoutMs;
+        return this.#within(this.#writer.persist("read", ask, { giveUpAt }), this.#timeoutMs);
+      },
+      transact: async (key, decide, how) => (await this.transact(key, decide, how)).result,
+    });
     const around = options.around === undefined ? nothingAround : aroundCarefully(options.around);
-    const settled = (draft: Draft) => this.#tell(draft);
+    const settled = (draft: Draft) => {
+      this.#tell(draft);
+      if (draft.state.data !== draft.base.state.data) this.#following.changed(draft.base.key);
+    };
     this.#engine = new Engine(
       { ...common, writer: this.#writer, cells: this.#cells, reached: this.#reached, settled, around },
       {
@@ -220,7 +244,12 @@ class StoreJournal implements Journal {
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const giveUpAt = this.#clock.monotonicMs() + timeoutMs;
     const cell = this.#cells.enter(key);
-    const work = cell.serial(() => this.#transactNow(cell, decide, options, giveUpAt));
+    const work = cell.serial(async () => {
+      const transacted = await this.#transactNow(cell, decide, options, giveUpAt);
+      // Before the caller hears of it: what was changed here is in the copy here.
+      this.#following.saw(key, cell.snapshot === null ? null : cell.snapshot?.record);
+      return transacted;
+    });
     // The cell stays in use until the work is over, also if its caller has stopped waiting for it.
     const leave = () => this.#cells.leave(cell);
     work.then(leave, leave);
@@ -289,6 +318,12 @@ class StoreJournal implements Journal {
     lane = null;
     await this.#engine.afterDecision(cell, written, options.by, place);
     return transacted;
+  }
+
+  async followed<Value>(key: string, read: (data: Json) => Value): Promise<Followed<Value>> {
+    checkKey(key);
+    this.#checkRunning();
+    return this.#following.follow(key, read);
   }
 
   read(key: string, parts: readonly string[] = []): Promise<Resource | undefined> {
@@ -401,6 +436,7 @@ class StoreJournal implements Journal {
 
   async #stopNow(options: { readonly drainMs?: number }): Promise<void> {
     if (this.#stopped) return;
+    this.#following.end();
     await this.#engine.drain(options.drainMs ?? defaults.drainMs);
     this.#stopped = true;
     await this.#closeStore();
@@ -409,6 +445,7 @@ class StoreJournal implements Journal {
   async kill(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
+    this.#following.end();
     this.#engine.abandon();
     await this.#closeStore();
   }

@@ -1,4 +1,5 @@
 import { JournalError } from "./errors.js";
+import { frozen } from "./frozen.js";
 import type { Json } from "./json.js";
 import type { FinishedOperation, OpenOperation } from "./operation.js";
 import type { StoredRecord } from "./store.js";
@@ -43,18 +44,10 @@ const known = new WeakMap<StoredRecord, ResourceState>();
 export function stateOf(record: StoredRecord): ResourceState {
   let state = known.get(record);
   if (state === undefined) {
-    state = freeze(readState(record.key, record.state));
+    state = frozen(readState(record.key, record.state));
     known.set(record, state);
   }
   return state;
-}
-
-function freeze<T>(value: T): T {
-  if (typeof value === "object" && value !== null) {
-    for (const name in value) freeze(value[name]);
-    Object.freeze(value);
-  }
-  return value;
 }
 
 function readState(key: string, text: string): ResourceState {

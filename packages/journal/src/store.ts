@@ -27,6 +27,12 @@ export interface Store {
   read(key: string, parts: readonly string[]): Promise<StoredResource | undefined>;
 
   /**
+   * Where these records are, of those that exist, and nothing of their texts: for whoever keeps copies and wants to know whether they
+   * are old. At most 1,000 keys, each looked up by itself (J10).
+   */
+  versions(keys: readonly string[]): Promise<ReadonlyMap<string, Expected>>;
+
+  /**
    * J2: the one commit point. All of the change, durably, if the record still has the expected seq and epoch; otherwise
    * nothing of it. Concurrent commits share one durable write (J12). Rejects with `store-unavailable` when the outcome is
    * not known; the caller repeats the same change (same token) and reads what became of it.
@@ -104,9 +110,12 @@ export interface Store {
    */
   replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number>;
 
-  /** Calls back when some process committed work with `wake` set. May be spurious, may be missing: it only saves waiting for a poll. */
-  onWake(listener: () => void): () => void;
+  /** Calls back when some process committed a change with `wake` or `followed` set. May be spurious, may be missing: it only saves waiting for a poll. */
+  onWake(listener: (what: Woken) => void): () => void;
 }
+
+/** Why a process is woken: there is work that it may claim, or a value has changed of which it may have a copy. */
+export type Woken = "work" | "value";
 
 /** Before everything that has work: no due time is so late, and no lane but "" so early. */
 export const beforeAllWork: WorkPlace = { lane: "", dueAt: Number.MAX_SAFE_INTEGER, key: "" };
@@ -210,6 +219,8 @@ export interface Change {
   readonly deleteEntries: readonly number[];
   /** Tell other processes that there is work. */
   readonly wake: boolean;
+  /** Tell other processes that a value has changed of which they may have a copy. */
+  readonly followed?: boolean;
 }
 
 export type CommitOutcome = { readonly kind: "committed"; readonly at: number } | { readonly kind: "conflict" };

@@ -39,6 +39,7 @@ describe.skipIf(mysqlUrl === null)("mysql: what statements cost", () => {
       const label = { name: "all", value: "1" };
       for (const [most, work] of [
         [20, () => store.read("full 00500", ["p"])],
+        [20, () => store.versions(["full 00500", "idle 00001", "nobody"])],
         [60, () => store.find({ after: "full 01000", limit: 10 })],
         [60, () => store.find({ prefix: "idle 00", after: null, limit: 10 })],
         [60, () => store.find({ label, after: "later 00010", limit: 10 })],

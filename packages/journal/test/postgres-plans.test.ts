@@ -12,7 +12,14 @@ import {
   renewValues,
 } from "../src/stores/postgres/leases.js";
 import { entriesQuery, findQuery, listStatements, partsValues } from "../src/stores/postgres/lists.js";
-import { entriesStatement, entriesValues, readQuery, readStatements } from "../src/stores/postgres/read.js";
+import {
+  entriesStatement,
+  entriesValues,
+  readQuery,
+  readStatements,
+  versionsStatement,
+  versionsValues,
+} from "../src/stores/postgres/read.js";
 import { replaceTextsStatement, replaceTextsValues } from "../src/stores/postgres/replace-texts.js";
 import { schemaOf } from "../src/stores/postgres/schema.js";
 import { Session, type Statement, type Value } from "../src/stores/postgres/session.js";
@@ -141,6 +148,7 @@ function statements(place: PostgresPlace): Use[] {
   return [
     readQuery(readStatements(schema), [{ key: "k1", parts: [] }]),
     readQuery(readStatements(schema), [{ key: "k1", parts: ["p1", "p2"] }]),
+    { statement: versionsStatement(schema), values: versionsValues(["k1", "k2", "no such key"]) },
     { statement: entriesStatement(schema), values: entriesValues([{ key: "k1", seqs: [1, 2] }]) },
     entriesQuery(lists, "k1", { kind: "after", after: 10, limit: 5 }),
     entriesQuery(lists, "k1", { kind: "before", before: 1_000, limit: 5 }),

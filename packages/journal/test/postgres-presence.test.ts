@@ -33,7 +33,7 @@ describe.skipIf(postgresUrl === null)("processes that know of each other through
   test("J5: a process is woken by a commit of another", () =>
     PostgresPlace.use(async (place) => {
       const store = await place.store();
-      const woken = new Promise<void>((resolve) => store.onWake(resolve));
+      const woken = new Promise<void>((resolve) => store.onWake(() => resolve()));
       const child = await startChild(place, "wakes");
       await woken;
       child.kill("SIGKILL");

@@ -80,7 +80,7 @@ describe.skipIf(postgresUrl === null)("the schema in PostgreSQL", () => {
     PostgresPlace.use(async (place) => {
       for (const schema of ["Select", place.schema.toUpperCase()]) {
         const store = await place.store({ schema });
-        const woken = new Promise<void>((resolve) => store.onWake(resolve));
+        const woken = new Promise<void>((resolve) => store.onWake(() => resolve()));
         await store.commit(change("k", null, { wake: true }));
         await woken;
         await place.pool.query(`drop schema "${schema}" cascade`);

@@ -28,6 +28,7 @@ const plans: Readonly<Record<string, readonly [sql: string, ...steps: string[]]>
   "reap, free": [leaseSql.free, "SEARCH resource USING INDEX resource_lease (lease_owner=?)"],
   "read, record": [readSql.record, `${byKey} (key=?)`],
   "read, number": [readSql.id, idByKey],
+  "read, version": [readSql.version, `${byKey} (key=?)`],
   "read, part": [readSql.part, "SEARCH part USING PRIMARY KEY (resource=? AND id=?)"],
   "entries by number": [readSql.entry, "SEARCH entry USING PRIMARY KEY (resource=? AND seq=?)"],
   "entries after": [

@@ -1,7 +1,6 @@
-import { type Clock, type Decide, type Journal, JournalError, type Json, type Resource } from "@osbert/journal";
+import type { Followed, Journal, Json } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import { laneOf } from "../records/lane.js";
-
 import { type Act, attributionOf, entryOf } from "./act.js";
 
 /** A service whose operations are accepted and wait, until an operator lets them go on. */
@@ -13,13 +12,6 @@ export interface Pause {
   readonly at: number;
 }
 
-export interface PausePorts {
-  readonly journal: Journal;
-  readonly clock: Clock;
-  /** How often to look for what other processes have paused; `null`: there are none. */
-  readonly pollMs: number | null;
-}
-
 /** Not the key of any instance: those have a slash. */
 export const pausedKey = "broker.paused";
 
@@ -27,50 +19,48 @@ export const pausedKey = "broker.paused";
 const mostPaused = 1_000;
 
 /**
- * The services that are paused: one resource of the journal, so that they outlive every process, and a copy in each process, so that
- * no request has to look there. Other processes see a change when they next poll. Nothing of a paused service is begun: its lane is
- * left alone, and what waits in it costs nothing.
+ * The services that are paused: a followed value of the journal, so that they outlive every process, and no request has to look there.
+ * Nothing of a paused service is begun: its lane is left alone, and what waits in it costs nothing.
  */
 export class Pauses {
-  readonly #ports: PausePorts;
-  #known: { readonly seq: number; readonly paused: readonly Pause[] } = { seq: 0, paused: [] };
-  #callOff: () => void = () => undefined;
-  #ended = false;
+  readonly #followed: Followed<readonly Pause[]>;
 
-  constructor(ports: PausePorts) {
-    this.#ports = ports;
+  private constructor(followed: Followed<readonly Pause[]>) {
+    this.#followed = followed;
   }
 
   /** Before anything runs: what was paused when the last process ended is paused still. */
-  async begin(): Promise<void> {
-    await this.#look();
-    this.#lookLater();
-  }
-
-  end(): void {
-    this.#ended = true;
-    this.#callOff();
+  static async of(journal: Journal): Promise<Pauses> {
+    const followed = await journal.followed(pausedKey, readPauses);
+    const apply = (paused: readonly Pause[]) =>
+      journal.pauseLanes(new Set(paused.map(({ service }) => laneOf(service))));
+    followed.onChange(apply);
+    apply(followed.value);
+    return new Pauses(followed);
   }
 
   get all(): readonly Pause[] {
-    return this.#known.paused;
+    return this.#followed.value;
   }
 
   of(service: string): Pause | undefined {
-    return this.#known.paused.find((pause) => pause.service === service);
+    return this.#followed.value.find((pause) => pause.service === service);
   }
 
   /** Answers the pause that is in force: one that was there before stays as it is, and nothing is written. */
   async pause(service: string, act: Act): Promise<{ readonly pause: Pause; readonly wasPaused: boolean }> {
     let wasPaused = false;
-    const paused = await this.#change(act, "pause", service, (before, now) => {
-      wasPaused = before.some((pause) => pause.service === service);
-      if (wasPaused) return before;
+    let pause: Pause = { service, reason: act.reason, by: act.operator, at: 0 };
+    await this.#change(act, "pause", service, (before, now) => {
+      const earlier = before.find((paused) => paused.service === service);
+      wasPaused = earlier !== undefined;
+      pause = earlier ?? { ...pause, at: now };
+      if (wasPaused) return undefined;
       if (before.length >= mostPaused)
         throw new BrokerError("unprocessable", `${mostPaused} services are paused; no more can be`);
-      return [...before, { service, reason: act.reason, by: act.operator, at: now }];
+      return [...before, pause];
     });
-    return { pause: paused.find((pause) => pause.service === service) as Pause, wasPaused };
+    return { pause, wasPaused };
   }
 
   async resume(service: string, act: Act): Promise<void> {
@@ -85,50 +75,24 @@ export class Pauses {
     act: Act,
     action: string,
     service: string,
-    decide: (before: readonly Pause[], now: number) => readonly Pause[],
-  ): Promise<readonly Pause[]> {
-    const { journal } = this.#ports;
-    const decision: Decide<readonly Pause[]> = (resource, now) => {
-      const before = pausesOf(resource);
-      const paused = decide(before, now);
-      if (paused === before) return { result: paused };
-      const change = { data: paused as unknown as Json, entries: [entryOf(act, action, { service })] };
-      return { result: paused, change };
-    };
-    const { result } = await journal.transact(pausedKey, decision, { by: attributionOf(act) });
-    // Read again, with its number: a poll that began before the change must not undo it here.
-    await this.#look();
-    return result;
-  }
-
-  async #look(): Promise<void> {
-    const { journal } = this.#ports;
-    let resource: Resource | undefined;
-    try {
-      resource = await journal.read(pausedKey);
-    } catch (error) {
-      // It alone is damaged, and listed among what was set aside. A broker that does not start would be worse.
-      if (error instanceof JournalError && error.code === "unreadable") return;
-      throw error;
-    }
-    const seq = resource?.seq ?? 0;
-    if (seq <= this.#known.seq) return;
-    this.#known = { seq, paused: pausesOf(resource) };
-    journal.pauseLanes(new Set(this.#known.paused.map(({ service }) => laneOf(service))));
-  }
-
-  #lookLater(): void {
-    const { pollMs, clock } = this.#ports;
-    if (pollMs === null || this.#ended) return;
-    this.#callOff = clock.after(pollMs, () => {
-      // A store that does not answer says nothing of pauses: what is known stays.
-      void this.#look()
-        .catch(() => undefined)
-        .then(() => this.#lookLater());
-    });
+    decide: (before: readonly Pause[], now: number) => readonly Pause[] | undefined,
+  ): Promise<void> {
+    await this.#followed.update(
+      (before, now) => {
+        const value = decide(before, now);
+        return value && { value, entries: [entryOf(act, action, { service })] };
+      },
+      { by: attributionOf(act) },
+    );
   }
 }
 
-function pausesOf(resource: Resource | undefined): readonly Pause[] {
-  return Array.isArray(resource?.data) ? (resource.data as unknown as readonly Pause[]) : [];
+/** Pauses as they are kept. What is none of them was written by another version, and is left out. */
+function readPauses(data: Json): readonly Pause[] {
+  return Array.isArray(data) ? data.filter(isPause) : [];
+}
+
+function isPause(value: unknown): value is Pause {
+  const { service, reason, by, at } = (value ?? {}) as Partial<Record<keyof Pause, unknown>>;
+  return [service, reason, by].every((text) => typeof text === "string") && typeof at === "number";
 }

@@ -3,6 +3,7 @@ import { attributionTests } from "./engine/attribution.js";
 import { cancelTests } from "./engine/cancel.js";
 import { failuresTests } from "./engine/failures.js";
 import { flatCostTests } from "./engine/flat-cost.js";
+import { followedTests } from "./engine/followed.js";
 import { groupCommitTests } from "./engine/group-commit.js";
 import { lanesTests } from "./engine/lanes.js";
 import { oneRunnerTests, takeOverByAnotherTests } from "./engine/one-runner.js";
@@ -37,6 +38,7 @@ const onEveryStore: readonly EngineTests[] = [
   retentionTests,
   queriesTests,
   lanesTests,
+  followedTests,
   operatingTests,
   stoppingTests,
   setAsideTests,

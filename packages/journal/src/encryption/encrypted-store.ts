@@ -22,6 +22,7 @@ import type {
   StoredResource,
   TextPlace,
   TextReplacement,
+  Woken,
 } from "../store.js";
 import { registerActiveKey } from "./key-register.js";
 import { type KeyRing, keysOf } from "./key-ring.js";
@@ -109,6 +110,10 @@ class CipherStore implements EncryptedStore {
     const bodies = new Map<string, string>();
     for (const [id, body] of found.parts) bodies.set(id, this.#text(body, { kind: "part", key, id }));
     return { record: this.#record(found.record), parts: bodies };
+  }
+
+  versions(keys: readonly string[]): Promise<ReadonlyMap<string, Expected>> {
+    return this.#store.versions(keys.filter((key) => key !== keyRegisterKey));
   }
 
   async commit(change: Change): Promise<CommitOutcome> {
@@ -228,7 +233,7 @@ class CipherStore implements EncryptedStore {
     return replaced;
   }
 
-  onWake(listener: () => void): () => void {
+  onWake(listener: (what: Woken) => void): () => void {
     return this.#store.onWake(listener);
   }
 

@@ -124,7 +124,9 @@ export class Engine {
       await this.#leases.leave().catch(() => undefined);
       throw error;
     }
-    this.#unlisten = store.onWake(() => this.#claims.look());
+    this.#unlisten = store.onWake((what) => {
+      if (what === "work") this.#claims.look();
+    });
     this.#every("renew", this.#options.leaseMs / 3, async () => {
       this.#watchLapsing();
       this.#renewBesides();

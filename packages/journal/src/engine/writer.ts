@@ -58,6 +58,8 @@ export interface WriterPorts {
   readonly random: () => number;
   readonly token: () => string;
   readonly observe: Observe;
+  /** Whether this process has a copy of the resource's data: others may have one, too. */
+  readonly isFollowed: (key: string) => boolean;
   /** Nothing is tried again any more. */
   readonly isStopped: () => boolean;
 }
@@ -120,7 +122,8 @@ export class Writer {
       const tenure = planned.tenure?.(draft, seen) ?? keep;
       const epoch = epochAfter(seen, tenure);
       if (snapshot === null || isLease(tenure.lease)) draft.heldBy(epoch);
-      const change = toChange(draft, snapshot, tenure, epoch);
+      const followed = draft.state.data !== draft.base.state.data && this.#ports.isFollowed(cell.key);
+      const change = toChange(draft, snapshot, tenure, epoch, followed);
       options.beforeCommit?.();
       const outcome = await this.#commit(change, options);
       if (outcome !== "conflict") {
@@ -270,7 +273,7 @@ function isLease(lease: Tenure["lease"]): lease is Lease {
   return lease !== null && lease !== "keep";
 }
 
-function toChange(draft: Draft, snapshot: Snapshot | null, tenure: Tenure, epoch: number): Change {
+function toChange(draft: Draft, snapshot: Snapshot | null, tenure: Tenure, epoch: number, followed: boolean): Change {
   const before = snapshot?.state.labels ?? {};
   const after = draft.state.labels;
   return {
@@ -289,6 +292,7 @@ function toChange(draft: Draft, snapshot: Snapshot | null, tenure: Tenure, epoch
     removeLabels: before === after ? [] : labelsNotIn(before, after),
     deleteEntries: draft.deleteEntries,
     wake: tenure.wake,
+    ...(followed && { followed }),
   };
 }
 

@@ -20,6 +20,7 @@ import type {
   StoredRecord,
   StoredResource,
   TextReplacement,
+  Woken,
   WorkPlace,
   WorkRange,
 } from "../store.js";
@@ -48,7 +49,7 @@ class MemoryStore implements Store {
   readonly #clock: () => number;
   readonly #shelves = new Map<string, Shelf>();
   readonly #living = new Set<string>();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(what: Woken) => void>();
 
   constructor(clock: () => number) {
     this.#clock = clock;
@@ -72,6 +73,15 @@ class MemoryStore implements Store {
       if (body !== undefined) found.set(id, body);
     }
     return { record: shelf.record, parts: found };
+  }
+
+  async versions(keys: readonly string[]): Promise<ReadonlyMap<string, Expected>> {
+    const found = new Map<string, Expected>();
+    for (const key of keys) {
+      const record = this.#shelves.get(key)?.record;
+      if (record !== undefined) found.set(key, { seq: record.seq, epoch: record.epoch });
+    }
+    return found;
   }
 
   async commit(change: Change): Promise<CommitOutcome> {
@@ -102,7 +112,8 @@ class MemoryStore implements Store {
     for (const label of change.removeLabels) removeLabel(target, label);
     for (const label of change.addLabels) addLabel(target, label);
     this.#shelves.set(change.key, target);
-    if (change.wake) for (const listener of this.#listeners) queueMicrotask(listener);
+    if (change.wake) this.#wake("work");
+    if (change.followed) this.#wake("value");
     return { kind: "committed", at };
   }
 
@@ -165,7 +176,7 @@ class MemoryStore implements Store {
       shelf.record = { ...shelf.record, lease: null, epoch: epoch + 1, dueAt: dueAt === "now" ? this.#clock() : dueAt };
     }
     // Other journals on this store have no other way to hear of it: they do not poll.
-    for (const listener of this.#listeners) queueMicrotask(listener);
+    this.#wake("work");
   }
 
   async attend(owner: string): Promise<void> {
@@ -269,9 +280,13 @@ class MemoryStore implements Store {
     return shelf === undefined ? 0 : replacements.filter((replacement) => replaceText(shelf, replacement)).length;
   }
 
-  onWake(listener: () => void): () => void {
+  onWake(listener: (what: Woken) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  #wake(what: Woken): void {
+    for (const listener of this.#listeners) queueMicrotask(() => listener(what));
   }
 
   #withWork({ lane, after }: WorkRange, limit: number): readonly StoredRecord[] {

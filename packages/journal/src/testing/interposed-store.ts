@@ -27,6 +27,7 @@ export function interposedStore(store: Store, interpose: Interpose): Store {
     close: through("close"),
     now: through("now"),
     read: through("read"),
+    versions: through("versions"),
     commit: through("commit"),
     claim: through("claim"),
     renew: through("renew"),

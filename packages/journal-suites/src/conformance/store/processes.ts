@@ -175,6 +175,18 @@ export const processesTests: StoreTests = {
     });
     assert.equal(calledOff, 0, "what was called off is not called");
   },
+
+  "J5: a process is told when another changes a value, and that it is no work": async (fixture) => {
+    const other = await fixture.another();
+    const told: string[] = [];
+    fixture.store.onWake((what) => told.push(what));
+    let commits = 0;
+    await eventually("word comes through", async () => {
+      await other.commit(newRecord(`k${commits++}`, { followed: true }));
+      return told.includes("value");
+    });
+    assert.ok(!told.includes("work"));
+  },
 };
 
 /** So many resources that are due. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { changeOf } from "../changes.js";
 import type { StoreTests } from "../store-fixture.js";
 
-/** `now` and `read`. */
+/** `now`, `read` and `versions`. */
 export const readTests: StoreTests = {
   "J6: the store tells the time of its clock": async (fixture) => {
     assert.equal(await fixture.store.now(), fixture.clock.now());
@@ -27,6 +27,29 @@ export const readTests: StoreTests = {
     assert.deepEqual(await wanted("d"), {});
     await fixture.change(record, { deleteParts: ["a"] });
     assert.deepEqual(await wanted("a", "b"), { b: '"b"' });
+  },
+
+  "J2: where records are is told of those that exist, however many are asked for": async (fixture) => {
+    const versions = (keys: readonly string[]) => fixture.store.versions(keys);
+    assert.deepEqual(new Map(await versions([])), new Map());
+    assert.deepEqual(new Map(await versions(["k"])), new Map());
+    const record = await fixture.create("k", { dueAt: fixture.clock.now() });
+    await fixture.create("K", { epoch: 7 });
+    assert.deepEqual(
+      new Map(await versions(["k", "nobody", "K", "k "])),
+      new Map([
+        ["k", { seq: 1, epoch: 0 }],
+        ["K", { seq: 1, epoch: 7 }],
+      ]),
+    );
+    await fixture.change(record);
+    assert.deepEqual(new Map(await versions(["k"])), new Map([["k", { seq: 2, epoch: 0 }]]));
+    await fixture.claim("owner");
+    assert.deepEqual(new Map(await versions(["k"])), new Map([["k", { seq: 2, epoch: 1 }]]));
+    const many = Array.from({ length: 1_000 }, (_, index) => `${"long ".repeat(90)}${index}`);
+    const last = many.at(-1) ?? "";
+    await fixture.create(last);
+    assert.deepEqual(new Map(await versions(many)), new Map([[last, { seq: 1, epoch: 0 }]]));
   },
 
   "J2: hundreds of parts are read at once": async (fixture) => {

@@ -18,4 +18,23 @@ export const wakeTests: StoreTests = {
     });
     assert.equal(calledOff, 0, "what was called off is not called");
   },
+
+  "J5: whoever listens is told work and values apart": async (fixture) => {
+    const told: string[] = [];
+    fixture.store.onWake((what) => told.push(what));
+    let keys = 0;
+    const tell = async (details: { readonly wake?: boolean; readonly followed?: boolean }, what: string) => {
+      let commits = 0;
+      await eventually(`word of ${what} comes through`, async () => {
+        if (commits++ === 0 || fixture.store.pace.pollMs !== null) await fixture.create(`k${keys++}`, details);
+        return told.includes(what);
+      });
+    };
+    await tell({ followed: true }, "value");
+    assert.ok(!told.includes("work"), "a value is no work");
+    await tell({ wake: true }, "work");
+    told.length = 0;
+    await tell({ wake: true, followed: true }, "value");
+    await eventually("and of work, too", async () => told.includes("work"));
+  },
 };

@@ -19,6 +19,7 @@ import type {
   StoredRecord,
   StoredResource,
   TextReplacement,
+  Woken,
 } from "../../store.js";
 import { type Batcher, batcher } from "../batch.js";
 import { backlog } from "./backlog.js";
@@ -29,7 +30,7 @@ import { heldBy, release, renew } from "./leases.js";
 import { checkSchema, migrate } from "./migrate.js";
 import { checkFits, weightOf } from "./packet.js";
 import { Presence } from "./presence.js";
-import { findEntries, findParts, findRecords } from "./queries.js";
+import { findEntries, findParts, findRecords, findVersions } from "./queries.js";
 import { type Reading, readAll } from "./reads.js";
 import { reap } from "./reap.js";
 import { replaceTexts } from "./replace-texts.js";
@@ -67,7 +68,7 @@ export class MysqlStore implements Store {
   readonly #committing: Batcher<Change, End>;
   readonly #reading: Batcher<Reading, StoredResource | undefined>;
   readonly #underWay = new Set<Promise<unknown>>();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(what: Woken) => void>();
   #opened: Opened | undefined;
 
   constructor(pool: MysqlPool, settings: Settings) {
@@ -122,11 +123,16 @@ export class MysqlStore implements Store {
     return this.#reading.add({ key, parts });
   }
 
+  async versions(keys: readonly string[]): Promise<ReadonlyMap<string, Expected>> {
+    return keys.length === 0 ? new Map() : this.#during(findVersions(this.#sessions, this.#tables, keys));
+  }
+
   async commit(change: Change): Promise<CommitOutcome> {
     checkFits(change, this.#open().server.packetBytes);
     const end = await this.#committing.add(change);
     if (end.kind === "failed") throw end.error;
-    if (end.kind === "committed" && change.wake) for (const listener of this.#listeners) queueMicrotask(listener);
+    if (end.kind === "committed" && change.wake) this.#wake("work");
+    if (end.kind === "committed" && change.followed) this.#wake("value");
     return end;
   }
 
@@ -191,10 +197,14 @@ export class MysqlStore implements Store {
     return this.#during(replaceTexts(this.#sessions, this.#tables, this.#open().server, key, replacements));
   }
 
-  /** MySQL cannot tell other processes: they find the work when they poll. */
-  onWake(listener: () => void): () => void {
+  /** MySQL cannot tell other processes: they find work and values when they poll. */
+  onWake(listener: (what: Woken) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  #wake(what: Woken): void {
+    for (const listener of this.#listeners) queueMicrotask(() => listener(what));
   }
 
   /** The store's clock in SQL. */

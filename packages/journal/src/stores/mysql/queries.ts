@@ -1,5 +1,14 @@
-import type { EntryRange, PartRange, Query, StoredEntry, StoredPart, StoredRecord, WorkRange } from "../../store.js";
-import { entryColumns, entryOf, partOf, recordColumns, recordOf } from "./rows.js";
+import type {
+  EntryRange,
+  Expected,
+  PartRange,
+  Query,
+  StoredEntry,
+  StoredPart,
+  StoredRecord,
+  WorkRange,
+} from "../../store.js";
+import { entryColumns, entryOf, partOf, recordColumns, recordOf, textOf } from "./rows.js";
 import type { Sessions } from "./sessions.js";
 import { bytes, dueAtSql, int, limitOf, listOf, within } from "./sql.js";
 import type { Tables } from "./tables.js";
@@ -30,6 +39,16 @@ function isWithin(range: EntryRange): string {
       // As a text: compared with bytes, the column would not be looked up in its index.
       return `e.operation = _utf8mb4 ${bytes(range.operation)} and e.kind = 'settled' order by e.seq desc limit 1`;
   }
+}
+
+export async function findVersions(
+  sessions: Sessions,
+  { resource }: Tables,
+  keys: readonly string[],
+): Promise<ReadonlyMap<string, Expected>> {
+  const sql = `select r.\`key\`, r.seq, r.epoch from ${resource} r force index (by_key) where r.\`key\` in ${listOf(keys, bytes)}`;
+  const rows = await sessions.use((session) => session.rows(sql));
+  return new Map(rows.map((row) => [textOf(row.key), { seq: Number(row.seq), epoch: Number(row.epoch) }]));
 }
 
 export async function findParts(

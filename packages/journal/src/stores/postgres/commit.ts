@@ -5,6 +5,7 @@ import { lookup, lookupIn, lookupRow } from "./lookup.js";
 import { numberAt } from "./rows.js";
 import type { Schema } from "./schema.js";
 import type { Row, Statement, Value } from "./session.js";
+import { wakePayload } from "./wake.js";
 
 /**
  * Changes of different resources as one statement, and so as one transaction and one round trip. Each is carried out as
@@ -56,7 +57,10 @@ export function commitQuery(
   const values = [
     separator,
     now,
-    sorted.some(({ wake }) => wake),
+    wakePayload(
+      sorted.some(({ wake }) => wake),
+      sorted.some(({ followed }) => followed === true),
+    ),
     keys,
     packNumbers(sorted.map(({ expected }) => expected?.seq ?? null)),
     packNumbers(sorted.map(({ expected }) => expected?.epoch ?? null)),
@@ -166,7 +170,7 @@ function statement({ resource, resourceId, entry, channel }: Schema, besides: st
     select
       clock.at,
       case when cardinality(done.ords) = (select count(*) from change) then 'all' else array_to_string(done.ords, ',') end,
-      case when $3::boolean and done.ords is not null then pg_notify('${channel}', '') end
+      case when $3::text is not null and done.ords is not null then pg_notify('${channel}', $3::text) end
     from clock, done`;
 }
 

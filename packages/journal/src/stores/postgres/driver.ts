@@ -22,7 +22,8 @@ export interface PostgresPool {
 /** A connection that was taken from the pool. */
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<{ readonly rows: readonly (readonly unknown[])[] }>;
-  on(event: "error" | "end" | "notification", listener: () => void): unknown;
+  on(event: "error" | "end", listener: () => void): unknown;
+  on(event: "notification", listener: (notification: { readonly payload?: string | undefined }) => void): unknown;
   /** Gives it back to the pool, or closes it. */
   release(destroy?: boolean): void;
 }

@@ -18,6 +18,7 @@ import type {
   StoredRecord,
   StoredResource,
   TextReplacement,
+  Woken,
 } from "../../store.js";
 import { backlogOf, backlogStatements, countsValues } from "./backlog.js";
 import { Commits, entriesBatcher, readBatcher } from "./batches.js";
@@ -40,6 +41,7 @@ import {
 import { entriesQuery, findQuery, listStatements, partsValues } from "./lists.js";
 import { migrate } from "./migrate.js";
 import { Presence } from "./presence.js";
+import { versionsStatement, versionsValues } from "./read.js";
 import { replaceTextsStatement, replaceTextsValues } from "./replace-texts.js";
 import { entryOf, numberAt, recordOf, textAt } from "./rows.js";
 import { type Schema, schemaOf } from "./schema.js";
@@ -114,7 +116,7 @@ class PostgresStore implements Store {
       up: async (session, again) => {
         await this.#wake.listen(session);
         // Whatever was told meanwhile was not heard.
-        if (again) this.#wake.call();
+        if (again) for (const what of ["work", "value"] as const) this.#wake.call(what);
       },
       down: () => this.#presence.lose(),
     });
@@ -139,6 +141,11 @@ class PostgresStore implements Store {
 
   read(key: string, parts: readonly string[]): Promise<StoredResource | undefined> {
     return this.#reads.add({ key, parts });
+  }
+
+  async versions(keys: readonly string[]): Promise<ReadonlyMap<string, Expected>> {
+    const rows = await this.#sessions.run(this.#statements.versions, versionsValues(keys));
+    return new Map(rows.map((row) => [textAt(row, 0), { seq: numberAt(row, 1), epoch: numberAt(row, 2) }]));
   }
 
   async commit(change: Change): Promise<CommitOutcome> {
@@ -242,7 +249,7 @@ class PostgresStore implements Store {
     return numberAt(row, 0);
   }
 
-  onWake(listener: () => void): () => void {
+  onWake(listener: (what: Woken) => void): () => void {
     return this.#wake.on(listener);
   }
 }
@@ -256,6 +263,7 @@ function statementsOf(schema: Schema) {
     release: releaseStatement(schema),
     reap: reapStatement(schema),
     lists: listStatements(schema),
+    versions: versionsStatement(schema),
     backlog: backlogStatements(schema),
     remove: removeStatement(schema),
     setAside: setAsideStatement(schema),

@@ -65,6 +65,22 @@ export function readAnswers(requests: readonly ReadRequest[], rows: readonly Row
   return answers;
 }
 
+/** Where records are, each looked up by its key. */
+export function versionsStatement({ resource }: Schema): Statement {
+  return {
+    name: "osbert versions",
+    text: `
+      select r.key, r.seq, r.epoch
+      from unnest(${texts(2)}) as i(key)
+      cross join lateral (select key, seq, epoch from ${resource} where key = ${text("i.key")} limit 1) as r`,
+  };
+}
+
+export function versionsValues(keys: readonly string[]): Value[] {
+  const { separator, packed } = packTexts([keys]);
+  return [separator, packed[0] ?? ""];
+}
+
 export interface EntriesRequest {
   readonly key: string;
   readonly seqs: readonly number[];

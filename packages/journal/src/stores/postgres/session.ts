@@ -94,8 +94,8 @@ export class Session {
     else this.#onEnd.push(listener);
   }
 
-  onNotification(listener: () => void): void {
-    this.#client.on("notification", listener);
+  onNotification(listener: (payload: string) => void): void {
+    this.#client.on("notification", ({ payload = "" }) => listener(payload));
   }
 
   /** Resolves when the server has been told, or does not care to hear it. */

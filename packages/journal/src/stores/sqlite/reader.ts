@@ -2,6 +2,7 @@ import {
   type BacklogRequest,
   beforeAllWork,
   type EntryRange,
+  type Expected,
   type HeldPage,
   type LaneBacklog,
   type PartRange,
@@ -14,7 +15,7 @@ import {
   type WorkRange,
 } from "../../store.js";
 import type { Connection } from "./connection.js";
-import { entryColumns, entryOf, partOf, type Row, recordColumns, recordOf, textOf } from "./rows.js";
+import { entryColumns, entryOf, numberOf, partOf, type Row, recordColumns, recordOf, textOf } from "./rows.js";
 import { textRange } from "./text-range.js";
 
 const ofResource = "resource = (select id from resource where key = ?)";
@@ -26,6 +27,7 @@ const ofResource = "resource = (select id from resource where key = ?)";
 export const readSql = {
   record: `select ${recordColumns}, id from resource where key = ?`,
   id: "select id from resource where key = ?",
+  version: "select seq, epoch from resource where key = ?",
   part: "select body from part where resource = ? and id = ?",
   entry: `select ${entryColumns} from entry where resource = ? and seq = ?`,
   entriesAfter: `select ${entryColumns} from entry where ${ofResource} and seq > ? order by seq limit ?`,
@@ -67,6 +69,15 @@ export class Reader {
 
   read(key: string, parts: readonly string[]): StoredResource | undefined {
     return parts.length === 0 ? this.#read(key, parts) : this.#atOneMoment(() => this.#read(key, parts));
+  }
+
+  versions(keys: readonly string[]): ReadonlyMap<string, Expected> {
+    const found = new Map<string, Expected>();
+    for (const key of keys) {
+      const row = this.#statements.version.get(key) as Row | undefined;
+      if (row !== undefined) found.set(key, { seq: numberOf(row[0]), epoch: numberOf(row[1]) });
+    }
+    return found;
   }
 
   entries(key: string, range: EntryRange): readonly StoredEntry[] {
@@ -195,6 +206,7 @@ function prepare(database: Connection) {
   return {
     record: database.prepare(readSql.record).raw(),
     id: database.prepare(readSql.id).raw(),
+    version: database.prepare(readSql.version).raw(),
     part: database.prepare(readSql.part).raw(),
     entry: database.prepare(readSql.entry).raw(),
     entriesAfter: database.prepare(readSql.entriesAfter).raw(),

@@ -51,6 +51,6 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : `not a text: ${value === null ? "null" : typeof value}`;
 }
 
-function numberOf(value: unknown): number {
+export function numberOf(value: unknown): number {
   return typeof value === "number" ? value : 0;
 }

@@ -19,6 +19,7 @@ import type {
   StoredRecord,
   StoredResource,
   TextReplacement,
+  Woken,
 } from "../../store.js";
 import { type Batcher, batcher } from "../batch.js";
 import { type Cell, putChange, weightOf } from "./change-cells.js";
@@ -64,7 +65,7 @@ export class EmbeddedStore implements SqliteStore {
   readonly #path: string;
   readonly #options: SqliteStoreOptions;
   readonly #living = new Set<string>();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(what: Woken) => void>();
   #opened: Opened | undefined;
   #requests = 0;
   #transactions = 0;
@@ -129,6 +130,10 @@ export class EmbeddedStore implements SqliteStore {
     return this.#read((reader) => this.#use().recent.read(key, parts, () => reader.read(key, parts)));
   }
 
+  async versions(keys: readonly string[]): Promise<ReadonlyMap<string, Expected>> {
+    return this.#read((reader) => reader.versions(keys));
+  }
+
   async entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]> {
     return this.#read((reader) => reader.entries(key, range));
   }
@@ -148,7 +153,8 @@ export class EmbeddedStore implements SqliteStore {
   async commit(change: Change): Promise<CommitOutcome> {
     const { answer, now } = await this.#ask({ kind: "commit", change });
     if (answer !== true) return { kind: "conflict" };
-    if (change.wake) this.#wake();
+    if (change.wake) this.#wake("work");
+    if (change.followed) this.#wake("value");
     return { kind: "committed", at: now };
   }
 
@@ -171,7 +177,7 @@ export class EmbeddedStore implements SqliteStore {
     if (held.length === 0) return;
     const asked = held.map(({ key, epoch, seq, dueAt }) => ({ key, epoch, seq, dueAt }));
     await this.#ask({ kind: "release", owner, held: asked });
-    this.#wake();
+    this.#wake("work");
   }
 
   /** Owners live and die with this process, so `lost` is never called. */
@@ -186,7 +192,7 @@ export class EmbeddedStore implements SqliteStore {
   /** The file has one owner process, and this is it: whoever does not attend here is dead. */
   async reap(_owner: string): Promise<number> {
     const freed = (await this.#ask({ kind: "reap", living: [...this.#living] })).answer as number;
-    if (freed > 0) this.#wake();
+    if (freed > 0) this.#wake("work");
     return freed;
   }
 
@@ -200,7 +206,7 @@ export class EmbeddedStore implements SqliteStore {
 
   async restore(key: string): Promise<void> {
     await this.#ask({ kind: "restore", key });
-    this.#wake();
+    this.#wake("work");
   }
 
   async replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number> {
@@ -208,14 +214,14 @@ export class EmbeddedStore implements SqliteStore {
     return (await this.#ask({ kind: "replace texts", key, replacements })).answer as number;
   }
 
-  onWake(listener: () => void): () => void {
+  onWake(listener: (what: Woken) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** For all that makes something due: other journals on this store do not poll and hear of it in no other way. */
-  #wake(): void {
-    for (const listener of this.#listeners) queueMicrotask(listener);
+  /** For all that makes something due, and for values: other journals on this store do not poll and hear of it in no other way. */
+  #wake(what: Woken): void {
+    for (const listener of this.#listeners) queueMicrotask(() => listener(what));
   }
 
   #use(): Opened {
