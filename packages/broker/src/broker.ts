@@ -14,7 +14,7 @@ import { Operator } from "./admin/operator.js";
 import { Pauses } from "./admin/pauses.js";
 import { type BrokerCatalog, buildCatalog, type CatalogOptions, retiring } from "./catalog/catalog.js";
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
-import { Verbs } from "./endpoints/verbs.js";
+import { type Endpoints, endpointsOf } from "./endpoints/endpoints.js";
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
 import { instancePlace } from "./observe/place.js";
@@ -26,8 +26,8 @@ import { type Cleanup, cleanupRule } from "./operations/cleanup.js";
 import { operationKinds } from "./operations/kinds.js";
 import { bindingPrefix } from "./records/binding-record.js";
 import { neededToUndo } from "./records/undo.js";
+import type { AsyncRules } from "./service/async-rule.js";
 import type { Service } from "./service/service.js";
-import type { AsyncRules } from "./service/verb.js";
 
 /** What a broker is made of: services and a store; everything else has a default. */
 export interface BrokerOptions extends CatalogOptions {
@@ -98,7 +98,7 @@ export interface Broker {
   /** Who watches; `undefined` if nobody does. For the wire. */
   readonly watch: Watch | undefined;
   /** The endpoints. Throws until the broker has started. */
-  readonly verbs: Verbs;
+  readonly endpoints: Endpoints;
   /** The durable operations beneath. Throws until the broker has started. */
   readonly journal: Journal;
   /** What an operator sees and does. Throws until the broker has started. */
@@ -119,7 +119,7 @@ export function createBroker(options: BrokerOptions): Broker {
   let running:
     | {
         readonly journal: Journal;
-        readonly verbs: Verbs;
+        readonly endpoints: Endpoints;
         readonly operator: Operator;
         readonly rotation: KeyRotation;
       }
@@ -160,7 +160,7 @@ export function createBroker(options: BrokerOptions): Broker {
     const cascade = options.cascade ?? false;
     const rotation = new KeyRotation(options.store);
     const operator = new Operator({ journal, catalog: () => catalog, pauses, cascade, rotation });
-    const verbs = new Verbs({
+    const endpoints = endpointsOf({
       journal,
       catalog: () => catalog,
       async: options.async ?? {},
@@ -171,7 +171,7 @@ export function createBroker(options: BrokerOptions): Broker {
       isPaused: (serviceId) => pauses.of(serviceId) !== undefined,
     });
     try {
-      running = { journal, verbs, operator, rotation };
+      running = { journal, endpoints, operator, rotation };
       warn(catalog.warnings);
       await journal.start();
     } catch (error) {
@@ -233,8 +233,8 @@ export function createBroker(options: BrokerOptions): Broker {
       return catalog.warnings;
     },
     minimumApiVersion,
-    get verbs() {
-      return started().verbs;
+    get endpoints() {
+      return started().endpoints;
     },
     get journal() {
       return started().journal;

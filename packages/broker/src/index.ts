@@ -1,13 +1,14 @@
 export { Permanent, RetryLater } from "@osbert/journal";
 export { BrokerError } from "@osbert/protocol";
-export type { Answer } from "./answers/answer.js";
 export { type Broker, type BrokerOptions, createBroker } from "./broker.js";
-export type { Caller } from "./caller.js";
 export { type BrokerCatalog, buildCatalog, CatalogError, type CatalogOptions } from "./catalog/catalog.js";
 export { type PlanInUse, PlansInUseError } from "./catalog/plans-in-use.js";
 export type { SchemaDraft } from "./catalog/published-schema.js";
-export type { VerbRequest } from "./endpoints/verbs.js";
+export type { Answer } from "./endpoints/answer.js";
+export type { Caller } from "./endpoints/caller.js";
+export type { VerbRequest } from "./endpoints/endpoint.js";
 export type { Cleanup, CleanupRule } from "./operations/cleanup.js";
+export type { AsyncMode, AsyncRule, AsyncRules } from "./service/async-rule.js";
 export { Failed, type FailedOptions } from "./service/failed.js";
 export type { FromSchema, Schema } from "./service/schema.js";
 export {
@@ -32,4 +33,4 @@ export {
   type Work,
 } from "./service/service.js";
 export { defineServiceFunctions, type ServiceFunctions } from "./service/service-functions.js";
-export type { AsyncMode, AsyncRule, AsyncRules, Verb } from "./service/verb.js";
+export type { Verb } from "./service/verb.js";

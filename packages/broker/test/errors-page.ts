@@ -1,6 +1,6 @@
 import { JournalError, type JournalErrorCode, journalErrors } from "@osbert/journal";
 import { brokerErrors, classify } from "@osbert/protocol";
-import { asBrokerError } from "../src/answers/failure.js";
+import { asBrokerError } from "../src/endpoints/as-broker-error.js";
 
 /** The reference page of all errors, in Markdown, from the tables in the code. */
 export function errorsPage(): string {

@@ -1,5 +1,5 @@
 import type { Page } from "@osbert/journal";
-import { asBrokerError } from "../answers/failure.js";
+import { asBrokerError } from "../endpoints/as-broker-error.js";
 import type { InstanceAddress } from "../records/instance-key.js";
 
 /** One of many operations that something is done to. */

@@ -1,5 +1,6 @@
 import { BrokerError, type JsonObject } from "@osbert/protocol";
-import { type Answer, answer } from "../answers/answer.js";
+import { type Answer, answer } from "../endpoints/answer.js";
+import { requiredText } from "../endpoints/fields.js";
 import { type AuthenticationOptions, authentication } from "../http/authentication/authentication.js";
 import type { Credential } from "../http/authentication/credential.js";
 import { refusedCaller } from "../http/authentication/refused-caller.js";
@@ -8,7 +9,6 @@ import type { WireRequest } from "../http/wire.js";
 import type { RefusedCaller } from "../observe/event.js";
 import type { InstanceAddress } from "../records/instance-key.js";
 import type { InstancePhase } from "../records/instance-record.js";
-import { requiredText } from "../requests/fields.js";
 import type { Act } from "./act.js";
 import type { Operator } from "./operator.js";
 import type { PageAsk } from "./reading.js";

@@ -1,14 +1,10 @@
 import { type Decide, type Journal, JournalError, type Json, type Page, type Resource } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { refused, type Verdict } from "../decisions/decision.js";
-import {
-  decideCancel,
-  decideForceDelete,
-  decidePurge,
-  decidePurgeBinding,
-  decidePurgeBindings,
-} from "../decisions/removal.js";
+import { decideCancel } from "../decisions/cancel.js";
+import { type Decision, refused } from "../decisions/decision.js";
+import { decideForceDelete } from "../decisions/force-delete.js";
+import { decidePurge, decidePurgeBinding, decidePurgeBindings } from "../decisions/purge.js";
 import { decideRetry } from "../decisions/retry.js";
 import { bindingPart, bindingPrefix } from "../records/binding-record.js";
 import { type InstanceAddress, instanceAddress, instanceKey } from "../records/instance-key.js";
@@ -61,7 +57,7 @@ export class Operator extends Reading {
     const input = await this.#inputOf(key, operation);
     const parts = part === null ? [instancePart] : [instancePart, part];
     const decide = (resource: Resource | undefined, now: number) => {
-      const matter = {
+      const facts = {
         operation,
         verb: kind as Verb,
         part,
@@ -71,7 +67,7 @@ export class Operator extends Reading {
         catalog: catalog(),
         cascade,
       };
-      return decideRetry(resource, matter, now);
+      return decideRetry(resource, facts, now);
     };
     const begun = await this.#act(key, parts, act, "retry", { operation }, decide);
     return { operation: begun ?? operation };
@@ -224,16 +220,19 @@ export class Operator extends Reading {
     act: Act,
     action: string,
     about: Readonly<Record<string, Json>>,
-    decide: (resource: Resource | undefined, now: number) => Verdict,
+    decide: (resource: Resource | undefined, now: number) => Decision,
   ): Promise<string | undefined> {
-    const decision: Decide<Verdict> = (resource, now) => {
-      const verdict = decide(resource, now);
-      if (verdict.kind !== "accepted") return { result: verdict };
-      const cancelled = verdict.cancel.map(({ operation }) => operation);
+    const decideAndNote: Decide<Decision> = (resource, now) => {
+      const decision = decide(resource, now);
+      if (decision.kind !== "accepted") return { result: decision };
+      const cancelled = decision.cancel.map(({ operation }) => operation);
       const entry = entryOf(act, action, { ...about, ...(cancelled.length > 0 && { cancelled }) });
-      return { result: verdict, change: { ...verdict.change, entries: [entry] }, cancel: verdict.cancel };
+      return { result: decision, change: { ...decision.change, entries: [entry] }, cancel: decision.cancel };
     };
-    const { result, accepted } = await this.#ports.journal.transact(key, decision, { by: attributionOf(act), parts });
+    const { result, accepted } = await this.#ports.journal.transact(key, decideAndNote, {
+      by: attributionOf(act),
+      parts,
+    });
     switch (result.kind) {
       case "accepted":
         return accepted[0]?.id;

@@ -1,7 +1,7 @@
 import type { OpenOperation, Resource } from "@osbert/journal";
 import type { JsonObject } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { type BindingRecord, bindingPrefix } from "../records/binding-record.js";
+import { type BindingRecord, bindingId, bindingTold } from "../records/binding-record.js";
 import type { EndedOperation } from "../records/ended-operation.js";
 import { instanceAddress } from "../records/instance-key.js";
 import {
@@ -148,9 +148,9 @@ export function bindingView(id: string, record: BindingRecord): BindingView {
     phase: record.phase,
     app_guid: record.appGuid,
     predecessor: record.predecessor,
-    expires_at: record.binding?.metadata?.expires_at ?? null,
+    expires_at: bindingTold(record)?.metadata?.expires_at ?? null,
     parameters: mask(record.parameters),
-    credentials: record.binding?.credentials === undefined ? null : masked,
+    credentials: bindingTold(record)?.credentials === undefined ? null : masked,
     state: mask(record.state),
     last_operation: lastView(record.last),
   };
@@ -188,7 +188,7 @@ export function serviceView({ id, name }: Named, pause: Pause | undefined): Serv
 }
 
 export function bindingOf(part: string | null): string | null {
-  return part === null ? null : part.slice(bindingPrefix.length);
+  return bindingId(part);
 }
 
 /** Times go out as texts that people and machines read alike. Beyond what a date can be, the last one. */

@@ -5,70 +5,78 @@ import { type BindingRecord, bindingPart, bindingRecord, isExpired } from "../re
 import { fingerprint } from "../records/fingerprint.js";
 import { instanceData } from "../records/instance-record.js";
 import { laneOf } from "../records/lane.js";
-import { bindingOperation, doing, instanceOperation, isBusy } from "../records/open-operations.js";
-import type { BindAsk } from "../requests/asks.js";
-import { accepted, refused, type Verdict } from "./decision.js";
+import { bindingOperation, instanceOperation, isBusy } from "../records/open-operations.js";
+import { concurrencyError, mustWait } from "./concurrency.js";
+import { accepted, type Decision, refused } from "./decision.js";
 
 import { sizeProblem } from "./size-problem.js";
 
-export interface BindMatter {
+/** What a platform asks, read from the wire and checked for its shape. */
+export interface BindRequest {
+  /** `null` in a rotation that leaves it to the predecessor. */
+  readonly serviceId: string | null;
+  readonly planId: string | null;
+  readonly context: JsonObject;
+  readonly appGuid: string | null;
+  readonly bindResource: JsonObject;
+  readonly parameters: JsonObject;
+  readonly predecessor: string | null;
+}
+
+export interface BindFacts {
   readonly binding: string;
-  readonly ask: BindAsk;
+  readonly request: BindRequest;
   readonly catalog: BrokerCatalog;
   readonly identity: OriginatingIdentity | null;
   readonly deadlineMs: number;
 }
 
 /** PUT …/service_bindings/:id, rotation included. Binds of one instance run side by side. */
-export function decideBind(resource: Resource | undefined, matter: BindMatter, now: number): Verdict {
-  const { ask, binding } = matter;
+export function decideBind(resource: Resource | undefined, facts: BindFacts, now: number): Decision {
+  const { request, binding } = facts;
   const data = instanceData(resource);
   if (resource === undefined || data === undefined || data.phase === "gone" || data.phase === "failed") {
     return refused("not-found", "there is no such instance");
   }
   const running = instanceOperation(resource);
-  if (running !== undefined || data.phase !== "ready") {
-    return refused("concurrency", `the instance ${doing(running?.kind ?? "")}; ask again when that is over`);
-  }
-  const predecessor = ask.predecessor === null ? undefined : bindingRecord(resource, ask.predecessor);
+  if (running !== undefined || data.phase !== "ready") return mustWait(concurrencyError.instanceBusy(running?.kind));
+  const predecessor = request.predecessor === null ? undefined : bindingRecord(resource, request.predecessor);
   const existing = bindingRecord(resource, binding);
-  const asked = bindFingerprint(ask);
-  const otherIds = idsProblem(ask, data);
+  const asked = bindFingerprint(request);
+  const otherIds = idsProblem(request, data);
   if (existing !== undefined && existing.phase !== "failed") {
     // The request that made it may come again after the instance has got another plan.
-    const isRepeat = otherIds === null || idsProblem(ask, { ...data, planId: existing.planId }) === null;
+    const isRepeat = otherIds === null || idsProblem(request, { ...data, planId: existing.planId }) === null;
     return repeat(existing, existing.created === asked && isRepeat, resource, binding);
   }
   if (existing !== undefined && (existing.created !== asked || otherIds !== null))
     return refused("conflict", `a binding with this id failed with other attributes (${attributes}); delete it first`);
   if (otherIds !== null) return refused("bad-request", otherIds);
   // One that was told to stop may still be at work; its end would be taken for that of the new attempt.
-  if (isBusy(resource, bindingPart(binding)))
-    return refused("concurrency", "the binding is being changed; ask again soon");
-  const problem = problemOf(matter, data, predecessor, now);
+  if (isBusy(resource, bindingPart(binding))) return mustWait(concurrencyError.bindingStopping());
+  const problem = problemOf(facts, data, predecessor, now);
   if (problem !== null) return problem;
   const record: BindingRecord = {
     phase: "creating",
-    phaseBefore: "failed",
     planId: data.planId,
     // ROT-10: what the platform does not say in a rotation is as it was.
-    parameters: predecessor?.parameters ?? ask.parameters,
-    appGuid: ask.appGuid ?? predecessor?.appGuid ?? null,
-    bindResource: Object.keys(ask.bindResource).length > 0 ? ask.bindResource : (predecessor?.bindResource ?? {}),
-    context: Object.keys(ask.context).length > 0 ? (ask.context as JsonObject) : (predecessor?.context ?? {}),
-    predecessor: ask.predecessor,
+    parameters: predecessor?.parameters ?? request.parameters,
+    appGuid: request.appGuid ?? predecessor?.appGuid ?? null,
+    bindResource:
+      Object.keys(request.bindResource).length > 0 ? request.bindResource : (predecessor?.bindResource ?? {}),
+    context: Object.keys(request.context).length > 0 ? (request.context as JsonObject) : (predecessor?.context ?? {}),
+    predecessor: request.predecessor,
     created: asked,
-    binding: null,
     state: existing?.state ?? null,
     undo: existing?.undo ?? [],
     last: existing?.last ?? null,
-    identity: matter.identity,
+    identity: facts.identity,
   };
   const part = bindingPart(binding);
   return accepted({
     data: { ...data, bindings: data.bindings + 1 } as unknown as Json,
     parts: { [part]: record as unknown as Json },
-    accept: [{ kind: "bind", part, mode: "shared", lane: laneOf(data.serviceId), deadlineMs: matter.deadlineMs }],
+    accept: [{ kind: "bind", part, mode: "shared", lane: laneOf(data.serviceId), deadlineMs: facts.deadlineMs }],
   });
 }
 
@@ -76,7 +84,7 @@ export function decideBind(resource: Resource | undefined, matter: BindMatter, n
  * Identical: application, bind resource, parameters and predecessor. Service and plan are compared with those of the instance, whose
  * plan may have been changed since; annotations of the application are not part of it, as they change by themselves.
  */
-export function bindFingerprint({ appGuid, bindResource, parameters, predecessor }: BindAsk): string {
+function bindFingerprint({ appGuid, bindResource, parameters, predecessor }: BindRequest): string {
   const stable = Object.fromEntries(Object.entries(bindResource).filter(([name]) => !name.endsWith("_annotations")));
   return fingerprint({ g: appGuid, r: stable, a: parameters, b: predecessor });
 }
@@ -84,29 +92,33 @@ export function bindFingerprint({ appGuid, bindResource, parameters, predecessor
 const attributes = "service_id, plan_id, parameters, application or bind_resource";
 
 /** Why these are not the ids of the instance. What a rotation does not say is the predecessor's. */
-function idsProblem(ask: BindAsk, instance: { readonly serviceId: string; readonly planId: string }): string | null {
-  if (ask.serviceId !== null && ask.serviceId !== instance.serviceId)
+function idsProblem(
+  request: BindRequest,
+  instance: { readonly serviceId: string; readonly planId: string },
+): string | null {
+  if (request.serviceId !== null && request.serviceId !== instance.serviceId)
     return "service_id is not the service of this instance";
-  return ask.planId !== null && ask.planId !== instance.planId ? "plan_id is not the plan of this instance" : null;
+  return request.planId !== null && request.planId !== instance.planId
+    ? "plan_id is not the plan of this instance"
+    : null;
 }
 
-function repeat(existing: BindingRecord, isSame: boolean, resource: Resource, binding: string): Verdict {
-  if (existing.phase === "deleting")
-    return refused("concurrency", "the binding is being deleted; ask again when it is gone");
+function repeat(existing: BindingRecord, isSame: boolean, resource: Resource, binding: string): Decision {
+  if (existing.phase === "deleting") return mustWait(concurrencyError.bindingDeleting());
   if (!isSame) return refused("conflict", `a binding with this id exists with other attributes (${attributes})`);
   if (existing.phase === "ready") return { kind: "done already" };
   const operation = bindingOperation(resource, bindingPart(binding));
   return operation === undefined
-    ? refused("concurrency", "the binding is being changed")
+    ? mustWait(concurrencyError.bindingBusy())
     : { kind: "repeated", operation: operation.id };
 }
 
 function problemOf(
-  { ask, catalog }: BindMatter,
+  { request, catalog }: BindFacts,
   data: { readonly serviceId: string; readonly planId: string },
   predecessor: BindingRecord | undefined,
   now: number,
-): Verdict | null {
+): Decision | null {
   const service = catalog.services.get(data.serviceId);
   if (service === undefined)
     return refused("unprocessable", "the service of this instance is not offered any more; it can only be deleted");
@@ -114,19 +126,23 @@ function problemOf(
   const bindable = plan === undefined ? service.offering.bindable : isBindable(service.offering, plan.plan);
   if (!bindable || service.service.bind === undefined)
     return refused("unprocessable", "instances of this plan cannot be bound");
-  if (ask.predecessor !== null) {
+  if (request.predecessor !== null) {
     // B10: nobody knows any more whether those of a retired plan could be; its instances stay fully operable.
     if (plan !== undefined && plan.plan.binding_rotatable !== true)
       return refused("unprocessable", "bindings of this plan cannot be rotated");
     if (predecessor?.phase !== "ready" || isExpired(predecessor, now)) {
       return refused("bad-request", "predecessor_binding_id is not a valid binding of this instance");
     }
-    return sizeProblem({ parameters: predecessor.parameters, bind_resource: ask.bindResource, context: ask.context });
+    return sizeProblem({
+      parameters: predecessor.parameters,
+      bind_resource: request.bindResource,
+      context: request.context,
+    });
   }
-  if (plan?.definition.requiresApp === true && ask.appGuid === null) {
+  if (plan?.definition.requiresApp === true && request.appGuid === null) {
     return refused("requires-app", "a binding of this service needs an application: give bind_resource.app_guid");
   }
-  const invalid = plan?.validate.bind(ask.parameters) ?? null;
+  const invalid = plan?.validate.bind(request.parameters) ?? null;
   if (invalid !== null) return refused("bad-request", invalid);
-  return sizeProblem({ parameters: ask.parameters, bind_resource: ask.bindResource, context: ask.context });
+  return sizeProblem({ parameters: request.parameters, bind_resource: request.bindResource, context: request.context });
 }

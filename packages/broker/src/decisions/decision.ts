@@ -2,7 +2,7 @@ import type { Cancellation, ResourceChange } from "@osbert/journal";
 import { BrokerError, type BrokerErrorCode } from "@osbert/protocol";
 
 /** What is decided about a request: a pure value, made from what is stored and what is asked. */
-export type Verdict =
+export type Decision =
   /** Nothing changes; the platform is told why. */
   | { readonly kind: "refused"; readonly error: BrokerError }
   /** The same was asked before and is under way. */
@@ -13,10 +13,10 @@ export type Verdict =
   | { readonly kind: "gone" }
   | { readonly kind: "accepted"; readonly change: ResourceChange; readonly cancel: readonly Cancellation[] };
 
-export function refused(code: BrokerErrorCode, description: string): Verdict {
+export function refused(code: BrokerErrorCode, description: string): Decision {
   return { kind: "refused", error: new BrokerError(code, description) };
 }
 
-export function accepted(change: ResourceChange, cancel: readonly Cancellation[] = []): Verdict {
+export function accepted(change: ResourceChange, cancel: readonly Cancellation[] = []): Decision {
   return { kind: "accepted", change, cancel };
 }

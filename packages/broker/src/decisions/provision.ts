@@ -1,6 +1,6 @@
 import type { Json, Resource } from "@osbert/journal";
-import type { JsonObject, OriginatingIdentity } from "@osbert/protocol";
-import type { OfferedPlan } from "../catalog/catalog.js";
+import type { Context, JsonObject, MaintenanceInfo, OriginatingIdentity } from "@osbert/protocol";
+import type { BrokerCatalog } from "../catalog/catalog.js";
 import { fingerprint } from "../records/fingerprint.js";
 import {
   type InstanceData,
@@ -11,15 +11,28 @@ import {
 } from "../records/instance-record.js";
 import { laneOf } from "../records/lane.js";
 import { instanceOperation, isBusy } from "../records/open-operations.js";
-import type { ProvisionAsk } from "../requests/asks.js";
 import type { Prepared } from "../service/service.js";
-import { accepted, refused, type Verdict } from "./decision.js";
+import { concurrencyError, mustWait } from "./concurrency.js";
+import { accepted, type Decision, refused } from "./decision.js";
+import { maintenanceConflict } from "./maintenance-conflict.js";
+import { sizeProblem } from "./size-problem.js";
 
-/** What deciding takes besides what is stored. `problem`: why a new instance could not be made of this request. */
-export interface ProvisionMatter {
-  readonly ask: ProvisionAsk;
-  readonly offered: OfferedPlan | undefined;
-  readonly problem: Verdict | null;
+/** What a platform asks, read from the wire and checked for its shape. */
+export interface ProvisionRequest {
+  readonly serviceId: string;
+  readonly planId: string;
+  readonly organizationGuid: string;
+  readonly spaceGuid: string;
+  readonly context: Context;
+  readonly parameters: JsonObject;
+  readonly maintenance: MaintenanceInfo | null;
+}
+
+/** What deciding takes besides what is stored. */
+export interface ProvisionFacts {
+  readonly request: ProvisionRequest;
+  /** Why a new instance could not be made of this request; `null`: it could. */
+  readonly problem: Decision | null;
   readonly prepared: Prepared;
   readonly identity: OriginatingIdentity | null;
   /** The platform waits for the end, and is told what is known then. */
@@ -31,43 +44,57 @@ export interface ProvisionMatter {
  * PUT /v2/service_instances/:id. A repeat is told from another request first, so that an instance of a plan which is not offered any
  * more is still found by its own request; only then is it asked whether a new one can be made.
  */
-export function decideProvision(resource: Resource | undefined, matter: ProvisionMatter): Verdict {
-  const { ask, problem } = matter;
+export function decideProvision(resource: Resource | undefined, facts: ProvisionFacts): Decision {
+  const { request, problem } = facts;
   const data = instanceData(resource);
-  if (data === undefined || data.phase === "gone") return problem ?? begin(matter, data, undefined);
-  const same = isSame(data, ask);
+  if (data === undefined || data.phase === "gone") return problem ?? begin(facts, data, undefined);
+  const same = isSame(data, request);
   switch (data.phase) {
     case "creating": {
       const operation = instanceOperation(resource);
       if (!same) return conflict("is being provisioned");
       return operation === undefined
-        ? refused("concurrency", "the instance is being changed")
+        ? mustWait(concurrencyError.instanceBusy())
         : { kind: "repeated", operation: operation.id };
     }
     case "deleting":
-      return refused("concurrency", "the instance is being deprovisioned; ask again when it is gone");
+      return mustWait(concurrencyError.instanceDeleting());
     case "failed":
       // B9: the same request is a new attempt; another one has to delete first what the failed one left.
       if (!same) return conflict("could not be provisioned and has to be deleted first; it was asked for");
       // One that was told to stop may still be at work; its end would be taken for that of the new attempt.
-      if (isBusy(resource, null)) return refused("concurrency", "the instance is being changed; ask again soon");
-      return problem ?? begin(matter, data, resource === undefined ? undefined : instanceRecord(resource));
+      if (isBusy(resource, null)) return mustWait(concurrencyError.instanceStopping());
+      return problem ?? begin(facts, data, resource === undefined ? undefined : instanceRecord(resource));
     case "ready":
       return same ? { kind: "done already" } : conflict("exists");
   }
 }
 
+/** Why no new instance can be made of a request, from the catalog's point of view. */
+export function provisionProblem({ services }: BrokerCatalog, request: ProvisionRequest): Decision | null {
+  const service = services.get(request.serviceId);
+  if (service === undefined) return refused("bad-request", "service_id is not a service of this broker's catalog");
+  const offered = service.plans.get(request.planId);
+  if (offered === undefined) return refused("bad-request", "plan_id is not a plan of this service");
+  const outdated = maintenanceConflict(request.maintenance, offered);
+  if (outdated !== null) return outdated;
+  const invalid = offered.validate.provision(request.parameters);
+  if (invalid !== null) return refused("bad-request", invalid);
+  return sizeProblem({ parameters: request.parameters, context: request.context });
+}
+
 /** Identical: service, plan, parameters, organization and space. Not the user, not the context (names in it change). */
-export function requestFingerprint(ask: ProvisionAsk): string {
-  return fingerprint({ s: ask.serviceId, o: ask.organizationGuid, p: ask.spaceGuid, a: ask.parameters });
+function requestFingerprint(request: ProvisionRequest): string {
+  const { serviceId, organizationGuid, spaceGuid, parameters } = request;
+  return fingerprint({ s: serviceId, o: organizationGuid, p: spaceGuid, a: parameters });
 }
 
-function isSame(data: InstanceData, ask: ProvisionAsk): boolean {
+function isSame(data: InstanceData, request: ProvisionRequest): boolean {
   // The plan is compared with the present one: it may have been changed by an update since.
-  return data.planId === ask.planId && data.created === requestFingerprint(ask);
+  return data.planId === request.planId && data.created === requestFingerprint(request);
 }
 
-function conflict(how: string): Verdict {
+function conflict(how: string): Decision {
   return refused(
     "conflict",
     `an instance with this id ${how} with other attributes (service, plan, parameters, organization or space)`,
@@ -76,29 +103,27 @@ function conflict(how: string): Verdict {
 
 /** B1: the record is written before any of the author's code runs. */
 function begin(
-  { ask, prepared, identity, awaited, deadlineMs }: ProvisionMatter,
+  { request, prepared, identity, awaited, deadlineMs }: ProvisionFacts,
   before: InstanceData | undefined,
   failed: InstanceRecord | undefined,
-): Verdict {
+): Decision {
   const data: InstanceData = {
     phase: "creating",
-    phaseBefore: "failed",
-    serviceId: ask.serviceId,
-    planId: ask.planId,
-    created: requestFingerprint(ask),
-    updating: null,
+    serviceId: request.serviceId,
+    planId: request.planId,
+    created: requestFingerprint(request),
     bindings: 0,
     last: before?.last ?? null,
     removed: before?.removed ?? [],
   };
   const record: InstanceRecord = {
-    serviceId: ask.serviceId,
-    planId: ask.planId,
-    organizationGuid: ask.organizationGuid,
-    spaceGuid: ask.spaceGuid,
-    context: ask.context as JsonObject,
-    parameters: ask.parameters,
-    maintenanceVersion: ask.maintenance?.version ?? null,
+    serviceId: request.serviceId,
+    planId: request.planId,
+    organizationGuid: request.organizationGuid,
+    spaceGuid: request.spaceGuid,
+    context: request.context as JsonObject,
+    parameters: request.parameters,
+    maintenanceVersion: request.maintenance?.version ?? null,
     dashboardUrl: prepared.dashboardUrl ?? null,
     dashboardTold: prepared.dashboardUrl ?? null,
     awaited,
@@ -111,8 +136,8 @@ function begin(
   return accepted({
     data: data as unknown as Json,
     parts: { [instancePart]: record as unknown as Json },
-    labels: { service: ask.serviceId, plan: ask.planId },
-    accept: [{ kind: "provision", lane: laneOf(ask.serviceId), deadlineMs }],
+    labels: { service: request.serviceId, plan: request.planId },
+    accept: [{ kind: "provision", lane: laneOf(request.serviceId), deadlineMs }],
     gone: false,
   });
 }

@@ -1,20 +1,21 @@
 import type { Json, Resource } from "@osbert/journal";
 import type { OriginatingIdentity } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { type BindingRecord, bindingPrefix } from "../records/binding-record.js";
-import { type InstanceData, instanceData, instancePart, instanceRecord } from "../records/instance-record.js";
+import { type BindingRecord, bindingId, bindingInPhase } from "../records/binding-record.js";
+import { type InstanceData, inPhase, instanceData, instancePart, instanceRecord } from "../records/instance-record.js";
 import { laneOf } from "../records/lane.js";
-import { doing, instanceOperation, someBindingOperation } from "../records/open-operations.js";
+import { instanceOperation, someBindingOperation } from "../records/open-operations.js";
 import type { Verb } from "../service/verb.js";
+import { concurrencyError, mustWait } from "./concurrency.js";
 import { deadlineMsOf } from "./deadline.js";
-import { accepted, refused, type Verdict } from "./decision.js";
+import { accepted, type Decision, refused } from "./decision.js";
 import { decideDeprovision } from "./deprovision.js";
 
 import { decideUnbind } from "./unbind.js";
-import { decideUpdate, type UpdateInput } from "./update.js";
+import { decideUpdate, type UpdateOperationInput } from "./update.js";
 
 /** What trying an operation again takes besides what is stored. */
-export interface RetryMatter {
+export interface RetryFacts {
   readonly operation: string;
   readonly verb: Verb;
   readonly part: string | null;
@@ -31,29 +32,28 @@ export interface RetryMatter {
  * One that waits for its next attempt goes on now. One that failed or was cancelled begins anew, with what it was asked: only if it
  * was the last on its instance or binding, so that nothing that came after it is undone.
  */
-export function decideRetry(resource: Resource | undefined, matter: RetryMatter, now: number): Verdict {
+export function decideRetry(resource: Resource | undefined, facts: RetryFacts, now: number): Decision {
   const data = instanceData(resource);
   if (resource === undefined || data === undefined) return refused("not-found", "there is no such instance");
-  if (matter.ended === null) return hurry(resource, matter, now);
-  if (matter.ended === "succeeded")
-    return refused("conflict", "the operation has succeeded; there is nothing to retry");
-  if (!matter.catalog.services.has(data.serviceId))
+  if (facts.ended === null) return hurry(resource, facts, now);
+  if (facts.ended === "succeeded") return refused("conflict", "the operation has succeeded; there is nothing to retry");
+  if (!facts.catalog.services.has(data.serviceId))
     return refused("conflict", "the service is not offered any more; bring it back, or purge the instance");
-  switch (matter.verb) {
+  switch (facts.verb) {
     case "provision":
-      return provision(resource, data, matter);
+      return provision(resource, data, facts);
     case "update":
-      return update(resource, data, matter);
+      return update(resource, data, facts);
     case "deprovision":
-      return deprovision(resource, data, matter);
+      return deprovision(resource, data, facts);
     case "bind":
-      return bind(resource, data, matter);
+      return bind(resource, data, facts);
     case "unbind":
-      return unbind(resource, matter);
+      return unbind(resource, facts);
   }
 }
 
-function hurry(resource: Resource, { operation, isPaused }: RetryMatter, now: number): Verdict {
+function hurry(resource: Resource, { operation, isPaused }: RetryFacts, now: number): Decision {
   const open = resource.open.find(({ id }) => id === operation);
   if (open === undefined) return refused("conflict", "the operation is behind others, or has ended just now");
   if (open.cancel !== null) return refused("conflict", "the operation was cancelled and is about to end");
@@ -63,12 +63,12 @@ function hurry(resource: Resource, { operation, isPaused }: RetryMatter, now: nu
 }
 
 /** B9: with the request as it was recorded, and what earlier attempts have saved. */
-function provision(resource: Resource, data: InstanceData, { operation, catalog }: RetryMatter): Verdict {
+function provision(resource: Resource, data: InstanceData, { operation, catalog }: RetryFacts): Decision {
   const record = instanceRecord(resource);
   if (data.phase !== "failed" || record === undefined || data.last?.id !== operation) return passed(data.phase);
   const { serviceId, planId } = data;
   return accepted({
-    data: { ...data, phase: "creating", phaseBefore: "failed" } as unknown as Json,
+    data: inPhase(data, { phase: "creating" }) as unknown as Json,
     // Nobody waits for its end any more, to be told the dashboard's address.
     parts: { [instancePart]: { ...record, awaited: false } as unknown as Json },
     labels: { service: serviceId, plan: planId },
@@ -76,29 +76,28 @@ function provision(resource: Resource, data: InstanceData, { operation, catalog 
   });
 }
 
-function update(resource: Resource, data: InstanceData, { operation, catalog, input }: RetryMatter): Verdict {
+function update(resource: Resource, data: InstanceData, { operation, catalog, input }: RetryFacts): Decision {
   if (data.last?.id !== operation) return passed(data.phase);
-  const { prepared, awaited: _, identity, ...ask } = input as unknown as UpdateInput;
+  const { prepared, awaited: _, identity, ...request } = input as unknown as UpdateOperationInput;
   const deadlineMs = deadlineMsOf(catalog, "update", data.serviceId);
-  return decideUpdate(resource, { ask, catalog, prepared, awaited: false, identity, deadlineMs });
+  return decideUpdate(resource, { request, catalog, prepared, awaited: false, identity, deadlineMs });
 }
 
-function deprovision(resource: Resource, data: InstanceData, matter: RetryMatter): Verdict {
-  const { operation, catalog, cascade, input } = matter;
+function deprovision(resource: Resource, data: InstanceData, facts: RetryFacts): Decision {
+  const { operation, catalog, cascade, input } = facts;
   if (data.last?.id !== operation) return passed(data.phase);
   const deadlineMs = deadlineMsOf(catalog, "deprovision", data.serviceId);
-  return decideDeprovision(resource, { ask: null, cascade, identity: identityOf(input), deadlineMs });
+  return decideDeprovision(resource, { request: null, cascade, identity: identityOf(input), deadlineMs });
 }
 
-function bind(resource: Resource, data: InstanceData, { operation, part, catalog }: RetryMatter): Verdict {
+function bind(resource: Resource, data: InstanceData, { operation, part, catalog }: RetryFacts): Decision {
   const record = bindingOf(resource, part);
   if (part === null || record?.phase !== "failed" || record.last?.id !== operation) return passed(record?.phase);
   const busy = instanceOperation(resource);
-  if (busy !== undefined || data.phase !== "ready")
-    return refused("concurrency", `the instance ${doing(busy?.kind ?? "")}; ask again when that is over`);
+  if (busy !== undefined || data.phase !== "ready") return mustWait(concurrencyError.instanceBusy(busy?.kind));
   return accepted({
     data: { ...data, bindings: data.bindings + 1 } as unknown as Json,
-    parts: { [part]: { ...record, phase: "creating", phaseBefore: "failed" } as unknown as Json },
+    parts: { [part]: bindingInPhase(record, { phase: "creating" }) as unknown as Json },
     accept: [
       {
         kind: "bind",
@@ -111,18 +110,17 @@ function bind(resource: Resource, data: InstanceData, { operation, part, catalog
   });
 }
 
-function unbind(resource: Resource, { operation, part, catalog, input }: RetryMatter): Verdict {
+function unbind(resource: Resource, { operation, part, catalog, input }: RetryFacts): Decision {
   const record = bindingOf(resource, part);
   const data = instanceData(resource);
   if (part === null || data === undefined || record?.last?.id !== operation) return passed(record?.phase);
-  if (someBindingOperation(resource)?.part === part)
-    return refused("concurrency", "the binding is being changed; ask again when that is over");
+  if (someBindingOperation(resource)?.part === part) return mustWait(concurrencyError.bindingBusy());
   const deadlineMs = deadlineMsOf(catalog, "unbind", data.serviceId);
-  const binding = part.slice(bindingPrefix.length);
-  return decideUnbind(resource, { binding, ask: null, identity: identityOf(input), deadlineMs });
+  const binding = bindingId(part) ?? "";
+  return decideUnbind(resource, { binding, request: null, identity: identityOf(input), deadlineMs });
 }
 
-function passed(phase: string | undefined): Verdict {
+function passed(phase: string | undefined): Decision {
   const is = phase === undefined ? "nothing of it is left" : `the phase is now "${phase}"`;
   return refused("conflict", `something else was done since the operation ended (${is}); it cannot be begun anew`);
 }

@@ -6,27 +6,29 @@ import {
   type InstanceMetadata,
   type JsonObject,
 } from "@osbert/protocol";
-import { type BindingRecord, bindingPrefix } from "../records/binding-record.js";
+import { type BindingRecord, bindingId, bindingInPhase, bindingNotDeleted } from "../records/binding-record.js";
 import { type EndedOperation, endedOperation } from "../records/ended-operation.js";
 import {
   type InstanceData,
   type InstanceRecord,
+  inPhase,
   instanceData,
   instancePart,
   instanceRecord,
+  notDeleted,
+  notUpdating,
 } from "../records/instance-record.js";
 import { bindingOperation, instanceOperation } from "../records/open-operations.js";
 import { undoing } from "../records/undo.js";
-import type { UpdateAsk } from "../requests/asks.js";
-import { updatedBy } from "./update.js";
+import { type UpdateRequest, updatedBy } from "./update.js";
 
 /**
  * What the end of an operation means for its instance. Pure; part of the commit that ends the operation, so that nobody ever sees one
  * without the other.
  */
-export type Fold = (resource: Resource, operation: OpenOperation, outcome: Outcome) => ResourceChange;
+export type Settle = (resource: Resource, operation: OpenOperation, outcome: Outcome) => ResourceChange;
 
-/** What `provision` and `update` hand over to their fold. */
+/** What `provision` and `update` hand over to the end. */
 export interface InstanceResult {
   readonly state: JsonObject | null;
   readonly dashboardUrl: string | null;
@@ -34,7 +36,7 @@ export interface InstanceResult {
   readonly dashboardTold: string | null;
   readonly metadata: InstanceMetadata | null;
   /** The update that was done. */
-  readonly update: UpdateAsk | null;
+  readonly update: UpdateRequest | null;
 }
 
 export interface BindingResult {
@@ -42,28 +44,31 @@ export interface BindingResult {
   readonly state: JsonObject | null;
 }
 
-export const foldProvision: Fold = (resource, operation, outcome) => {
+export const settleProvision: Settle = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
   const last = endedOperation(operation.id, "provision", outcome);
   if (outcome.kind === "succeeded") {
-    return change({ ...data, phase: "ready", last }, withResult(record, outcome.result as unknown as InstanceResult));
+    return change(
+      inPhase(data, { phase: "ready", updating: null }, { last }),
+      withResult(record, outcome.result as unknown as InstanceResult),
+    );
   }
   const undo = undoing(record.undo, operation.steps);
   // Refused before anything was done, now or by an earlier attempt: there is nothing to undo, and the id is free.
   if (isRejection(outcome) && undo.length === 0 && record.state === null && data.phase === "creating") {
-    return { ...change({ ...data, phase: "gone", last }, null), gone: true, labels: {} };
+    return { ...change(inPhase(data, { phase: "gone" }, { last }), null), gone: true, labels: {} };
   }
   if (data.phase !== "creating") return change({ ...data, last }, { ...record, undo });
-  return { ...change({ ...data, phase: "failed", last }, { ...record, undo }), labels: failedLabels(data) };
+  return { ...change(inPhase(data, { phase: "failed" }, { last }), { ...record, undo }), labels: failedLabels(data) };
 };
 
-export const foldUpdate: Fold = (resource, operation, outcome) => {
+export const settleUpdate: Settle = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
   const last = endedOperation(operation.id, "update", outcome);
   if (outcome.kind !== "succeeded") {
     // One that was told to stop may end after another one was accepted.
-    const updating = instanceOperation(resource)?.kind === "update" ? data.updating : null;
-    return change({ ...data, updating, last }, record);
+    const isLast = instanceOperation(resource)?.kind !== "update";
+    return change({ ...(isLast ? notUpdating(data) : data), last }, record);
   }
   const result = outcome.result as unknown as InstanceResult;
   const { update } = result;
@@ -78,51 +83,59 @@ export const foldUpdate: Fold = (resource, operation, outcome) => {
   };
   const { serviceId } = updated;
   return {
-    ...change({ ...data, planId, updating: null, last }, updated),
+    ...change({ ...notUpdating(data), planId, last }, updated),
     labels: { service: serviceId, plan: planId },
   };
 };
 
-export const foldDeprovision: Fold = (resource, operation, outcome) => {
+export const settleDeprovision: Settle = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
   const last = endedOperation(operation.id, "deprovision", outcome);
   if (outcome.kind !== "succeeded") {
-    const phase = instanceOperation(resource)?.kind === "deprovision" ? "deleting" : data.phaseBefore;
-    const back = change({ ...data, phase, last }, record);
-    return phase === "failed" ? { ...back, labels: failedLabels(data) } : back;
+    // One that was told to stop may end after another one was accepted.
+    const isLast = instanceOperation(resource)?.kind !== "deprovision";
+    const settled = isLast ? notDeleted(data, { last }) : { ...data, last };
+    return settled.phase === "failed"
+      ? { ...change(settled, record), labels: failedLabels(data) }
+      : change(settled, record);
   }
-  return { ...change({ ...data, phase: "gone", bindings: 0, last }, null), gone: true, labels: {} };
+  return { ...change(inPhase(data, { phase: "gone" }, { bindings: 0, last }), null), gone: true, labels: {} };
 };
 
-export const foldBind: Fold = (resource, operation, outcome) => {
+export const settleBind: Settle = (resource, operation, outcome) => {
   const { data } = instanceOf(resource);
   const { part, record } = bindingOf(resource, operation);
   if (record === undefined) return {};
   const last = endedOperation(operation.id, "bind", outcome);
   if (outcome.kind === "succeeded") {
     const { binding, state } = outcome.result as unknown as BindingResult;
-    return putPart(part, { ...record, phase: "ready", binding, state, undo: [], last });
+    return putPart(part, bindingInPhase(record, { phase: "ready", binding }, { state, undo: [], last }));
   }
   const counted = { ...data, bindings: Math.max(0, data.bindings - 1) };
   const undo = undoing(record.undo, operation.steps);
   if (isRejection(outcome) && undo.length === 0 && record.state === null && record.phase === "creating") {
     return { data: remember(counted, part, last) as unknown as Json, parts: { [part]: null } };
   }
-  const phase = record.phase === "creating" ? "failed" : record.phase;
-  return { data: counted as unknown as Json, ...putPart(part, { ...record, phase, undo, last }) };
+  // Told to stop by an unbind, it leaves its steps to that.
+  const settled =
+    record.phase === "creating"
+      ? bindingInPhase(record, { phase: "failed" }, { undo, last })
+      : { ...record, undo, last };
+  return { data: counted as unknown as Json, ...putPart(part, settled) };
 };
 
-export const foldUnbind: Fold = (resource, operation, outcome) => {
+export const settleUnbind: Settle = (resource, operation, outcome) => {
   const { data } = instanceOf(resource);
   const { part, record } = bindingOf(resource, operation);
   if (record === undefined) return {};
   const last = endedOperation(operation.id, "unbind", outcome);
   if (outcome.kind !== "succeeded") {
-    const phase = bindingOperation(resource, part)?.kind === "unbind" ? "deleting" : record.phaseBefore;
-    return putPart(part, { ...record, phase, last });
+    const isLast = bindingOperation(resource, part)?.kind !== "unbind";
+    return putPart(part, isLast ? bindingNotDeleted(record, { last }) : { ...record, last });
   }
   // A binding that failed was taken out of the count when it did.
-  const bindings = record.phaseBefore === "ready" ? Math.max(0, data.bindings - 1) : data.bindings;
+  const wasReady = record.phase === "deleting" && record.phaseBefore === "ready";
+  const bindings = wasReady ? Math.max(0, data.bindings - 1) : data.bindings;
   return { data: remember({ ...data, bindings }, part, last) as unknown as Json, parts: { [part]: null } };
 };
 
@@ -135,7 +148,7 @@ function failedLabels({ serviceId, planId }: InstanceData): Readonly<Record<stri
 const rememberedBindings = 16;
 
 function remember(data: InstanceData, part: string, last: EndedOperation): InstanceData {
-  const removed = [...data.removed, [part.slice(bindingPrefix.length), last] as const].slice(-rememberedBindings);
+  const removed = [...data.removed, [bindingId(part) ?? "", last] as const].slice(-rememberedBindings);
   return { ...data, removed };
 }
 

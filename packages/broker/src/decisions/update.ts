@@ -1,18 +1,28 @@
 import type { Json, Resource } from "@osbert/journal";
-import { isPlanUpdateable, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
+import { isPlanUpdateable, type JsonObject, type MaintenanceInfo, type OriginatingIdentity } from "@osbert/protocol";
 import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
 import { fingerprint } from "../records/fingerprint.js";
 import { type InstanceData, type InstanceRecord, instanceData, instanceRecord } from "../records/instance-record.js";
 import { laneOf } from "../records/lane.js";
-import { doing, instanceOperation, someBindingOperation } from "../records/open-operations.js";
-import type { UpdateAsk } from "../requests/asks.js";
+import { instanceOperation, someBindingOperation } from "../records/open-operations.js";
 import type { Prepared } from "../service/service.js";
-import { accepted, refused, type Verdict } from "./decision.js";
+import { concurrencyError, mustWait } from "./concurrency.js";
+import { accepted, type Decision, refused } from "./decision.js";
+import { maintenanceConflict } from "./maintenance-conflict.js";
 
 import { sizeProblem } from "./size-problem.js";
 
-export interface UpdateMatter {
-  readonly ask: UpdateAsk;
+/** What a platform asks, read from the wire and checked for its shape. `null`: it stays as it is. */
+export interface UpdateRequest {
+  readonly serviceId: string;
+  readonly planId: string | null;
+  readonly context: JsonObject | null;
+  readonly parameters: JsonObject | null;
+  readonly maintenance: MaintenanceInfo | null;
+}
+
+export interface UpdateFacts {
+  readonly request: UpdateRequest;
   readonly catalog: BrokerCatalog;
   readonly prepared: Prepared;
   readonly identity: OriginatingIdentity | null;
@@ -22,7 +32,7 @@ export interface UpdateMatter {
 }
 
 /** What an update's operation is given. */
-export interface UpdateInput extends UpdateAsk {
+export interface UpdateOperationInput extends UpdateRequest {
   readonly prepared: Prepared;
   readonly awaited: boolean;
   /** Who asks for the update; the instance's record says who created it. */
@@ -30,28 +40,28 @@ export interface UpdateInput extends UpdateAsk {
 }
 
 /** PATCH /v2/service_instances/:id. */
-export function decideUpdate(resource: Resource | undefined, matter: UpdateMatter): Verdict {
-  const { ask, catalog, prepared, awaited, identity, deadlineMs } = matter;
+export function decideUpdate(resource: Resource | undefined, facts: UpdateFacts): Decision {
+  const { request, catalog, prepared, awaited, identity, deadlineMs } = facts;
   const data = instanceData(resource);
   if (data === undefined || data.phase === "gone" || data.phase === "failed")
     return refused("not-found", "there is no such instance");
-  if (ask.serviceId !== data.serviceId) return refused("bad-request", "service_id is not the service of this instance");
+  if (request.serviceId !== data.serviceId)
+    return refused("bad-request", "service_id is not the service of this instance");
   const running = instanceOperation(resource);
-  const asked = updateFingerprint(ask);
-  if (running?.kind === "update" && data.updating === asked) return { kind: "repeated", operation: running.id };
-  if (running !== undefined)
-    return refused("concurrency", `the instance ${doing(running.kind)}; ask again when that is over`);
-  if (data.phase !== "ready")
-    return refused("concurrency", "the instance is being changed; ask again when that is over");
-  if (someBindingOperation(resource) !== undefined)
-    return refused("concurrency", "a binding of the instance is being changed; ask again when that is over");
+  const asked = updateFingerprint(request);
+  if (running?.kind === "update" && data.phase === "ready" && data.updating === asked)
+    return { kind: "repeated", operation: running.id };
+  if (running !== undefined) return mustWait(concurrencyError.instanceBusy(running.kind));
+  if (data.phase !== "ready") return mustWait(concurrencyError.instanceBusy());
+  if (someBindingOperation(resource) !== undefined) return mustWait(concurrencyError.someBindingBusy());
   const record = resource === undefined ? undefined : instanceRecord(resource);
-  const updated = record === undefined ? undefined : updatedBy(ask, record);
+  const updated = record === undefined ? undefined : updatedBy(request, record);
   const problem =
-    problemOf(data, ask, catalog, updated?.parameters ?? {}) ?? (updated === undefined ? null : sizeProblem(updated));
+    problemOf(data, request, catalog, updated?.parameters ?? {}) ??
+    (updated === undefined ? null : sizeProblem(updated));
   if (problem !== null) return problem;
-  if (isEmpty(data, ask)) return { kind: "done already" };
-  const input: UpdateInput = { ...ask, prepared, awaited, identity };
+  if (isEmpty(data, request)) return { kind: "done already" };
+  const input: UpdateOperationInput = { ...request, prepared, awaited, identity };
   return accepted({
     data: { ...data, updating: asked } as unknown as Json,
     accept: [{ kind: "update", lane: laneOf(data.serviceId), input: input as unknown as Json, deadlineMs }],
@@ -60,46 +70,51 @@ export function decideUpdate(resource: Resource | undefined, matter: UpdateMatte
 
 /** What is kept of an instance after an update: what the platform does not say stays as it was. */
 export function updatedBy(
-  ask: Pick<UpdateAsk, "parameters" | "context"> | null,
+  request: Pick<UpdateRequest, "parameters" | "context"> | null,
   record: InstanceRecord,
 ): Pick<InstanceRecord, "parameters" | "context"> {
   return {
-    parameters: ask?.parameters == null ? record.parameters : { ...record.parameters, ...ask.parameters },
-    context: ask?.context == null ? record.context : { ...record.context, ...ask.context },
+    parameters: request?.parameters == null ? record.parameters : { ...record.parameters, ...request.parameters },
+    context: request?.context == null ? record.context : { ...record.context, ...request.context },
   };
 }
 
-export function updateFingerprint({ planId, context, parameters, maintenance }: UpdateAsk): string {
+function updateFingerprint({ planId, context, parameters, maintenance }: UpdateRequest): string {
   return fingerprint({ p: planId, c: context, a: parameters, m: maintenance?.version ?? null });
 }
 
-function isEmpty(data: InstanceData, ask: UpdateAsk): boolean {
-  const samePlan = ask.planId === null || ask.planId === data.planId;
-  return samePlan && ask.parameters === null && ask.context === null && ask.maintenance === null;
+function isEmpty(data: InstanceData, request: UpdateRequest): boolean {
+  const samePlan = request.planId === null || request.planId === data.planId;
+  return samePlan && request.parameters === null && request.context === null && request.maintenance === null;
 }
 
 /** Why this cannot be done, from the catalog's point of view. `resulting`: the parameters that the instance would have. */
-function problemOf(data: InstanceData, ask: UpdateAsk, catalog: BrokerCatalog, resulting: JsonObject): Verdict | null {
+function problemOf(
+  data: InstanceData,
+  request: UpdateRequest,
+  catalog: BrokerCatalog,
+  resulting: JsonObject,
+): Decision | null {
   const service = catalog.services.get(data.serviceId);
   if (service === undefined)
     return refused("unprocessable", "the service of this instance is not offered any more; it can only be deleted");
-  const changesPlan = ask.planId !== null && ask.planId !== data.planId;
-  const target = service.plans.get(ask.planId ?? data.planId);
+  const changesPlan = request.planId !== null && request.planId !== data.planId;
+  const target = service.plans.get(request.planId ?? data.planId);
   if (changesPlan && target === undefined) return refused("bad-request", "plan_id is not a plan of this service");
   if (changesPlan && !mayChangePlan(service.plans.get(data.planId), service.offering.plan_updateable ?? false)) {
     return refused("unprocessable", "the plan of this instance cannot be changed");
   }
-  const onlyContext = ask.context !== null && ask.parameters === null && !changesPlan && ask.maintenance === null;
+  const onlyContext =
+    request.context !== null && request.parameters === null && !changesPlan && request.maintenance === null;
   if (onlyContext && service.offering.allow_context_updates !== true) {
     return refused("unprocessable", "this service does not take updates of the context alone");
   }
-  if (ask.maintenance !== null && ask.maintenance.version !== target?.plan.maintenance_info?.version) {
-    return refused("maintenance-info-conflict", maintenanceSentence(target));
-  }
-  if (service.service.update === undefined && !onlyContext && !isEmpty(data, ask)) {
+  const outdated = maintenanceConflict(request.maintenance, target);
+  if (outdated !== null) return outdated;
+  if (service.service.update === undefined && !onlyContext && !isEmpty(data, request)) {
     return refused("unprocessable", "instances of this service cannot be updated");
   }
-  const invalid = ask.parameters === null ? null : (target?.validate.update(ask.parameters) ?? null);
+  const invalid = request.parameters === null ? null : (target?.validate.update(request.parameters) ?? null);
   if (invalid !== null) return refused("bad-request", invalid);
   // Where nothing says what an update may bring, an instance that comes from another plan is one that this plan could have made.
   if (!changesPlan || target === undefined || target.definition.update !== undefined) return null;
@@ -109,10 +124,4 @@ function problemOf(data: InstanceData, ask: UpdateAsk, catalog: BrokerCatalog, r
 
 function mayChangePlan(current: OfferedPlan | undefined, serviceSays: boolean): boolean {
   return current === undefined ? serviceSays : isPlanUpdateable(current.offering, current.plan);
-}
-
-export function maintenanceSentence(plan: OfferedPlan | undefined): string {
-  const version = plan?.plan.maintenance_info?.version;
-  if (version === undefined) return "the plan has no maintenance_info; read the catalog again";
-  return `maintenance_info.version is not the plan's, which is ${version}; read the catalog again`;
 }

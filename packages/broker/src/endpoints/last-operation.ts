@@ -1,8 +1,11 @@
-import type { OpenOperation } from "@osbert/journal";
+import type { OpenOperation, Resource } from "@osbert/journal";
 import type { LastOperationResponse } from "@osbert/protocol";
-import type { EndedOperation } from "../records/ended-operation.js";
-
-import { doing } from "../records/open-operations.js";
+import { doing } from "../decisions/concurrency.js";
+import { type EndedOperation, endedOperation } from "../records/ended-operation.js";
+import { instanceData } from "../records/instance-record.js";
+import type { Verb } from "../service/verb.js";
+import { type Answer, answer, inProgressAnswer } from "./answer.js";
+import type { EndpointPorts } from "./endpoint.js";
 
 /** What `last_operation` says of an operation that has not ended. */
 export function inProgress(
@@ -36,4 +39,27 @@ export function ended(operation: EndedOperation): LastOperationResponse {
 /** LOP-03: a description is not empty; an author's may be. */
 function said(description: string | null): string | null {
   return description === null || description.trim() === "" ? null : description;
+}
+
+/** What became of an operation that is not the last one, as long as the journal keeps it. */
+export async function endedEarlier(
+  { journal }: EndpointPorts,
+  key: string,
+  operation: string,
+  part: string | null,
+): Promise<LastOperationResponse | undefined> {
+  const status = await journal.operation(key, operation);
+  if (status === undefined || status.part !== part) return undefined;
+  if (status.open !== null) return inProgress(status.open);
+  return status.outcome === null ? undefined : ended(endedOperation(operation, status.kind as Verb, status.outcome));
+}
+
+/** Accepted, and begun by nobody as long as the operator says so. */
+export function isPaused(ports: EndpointPorts, resource: Resource | undefined): boolean {
+  const data = instanceData(resource);
+  return data !== undefined && resource?.running === false && ports.isPaused(data.serviceId);
+}
+
+export function polled(ports: EndpointPorts, body: LastOperationResponse): Answer {
+  return body.state === "in progress" ? inProgressAnswer("fetched", body, ports) : answer("fetched", body);
 }

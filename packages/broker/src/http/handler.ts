@@ -9,13 +9,14 @@ import {
 } from "@osbert/protocol";
 import { type AdminOptions, adminEndpoints } from "../admin/endpoints.js";
 import { isAdminPath } from "../admin/routes.js";
-import { type Answer, answer, errorAnswer } from "../answers/answer.js";
-import { asBrokerError } from "../answers/failure.js";
 import type { Broker } from "../broker.js";
-import type { Caller } from "../caller.js";
-import type { VerbRequest } from "../endpoints/verbs.js";
+import { type Answer, answer, errorAnswer } from "../endpoints/answer.js";
+import { asBrokerError } from "../endpoints/as-broker-error.js";
+import type { Caller } from "../endpoints/caller.js";
+import type { VerbRequest } from "../endpoints/endpoint.js";
+
 import { type SeenRequest, watched } from "../observe/seen-request.js";
-import { checkId } from "../requests/ids.js";
+import { checkId } from "../records/ids.js";
 import type { Authenticate, Authenticated } from "./authentication/authenticate.js";
 import { type AuthenticationOptions, authentication, openToAll } from "./authentication/authentication.js";
 import type { Credential } from "./authentication/credential.js";
@@ -234,7 +235,7 @@ function pathOf({ url }: WireRequest): string {
 function call(broker: Broker, { name }: Matched, verb: VerbRequest, request: WireRequest): Answer | Promise<Answer> {
   if (name === "catalog") return catalog(broker, request);
   checkIds(verb);
-  return broker.verbs[name](verb);
+  return broker.endpoints[name](verb);
 }
 
 function catalog(broker: Broker, request: WireRequest): Answer {

@@ -1,6 +1,6 @@
 import { BrokerError } from "@osbert/protocol";
-import type { Answer } from "../answers/answer.js";
 import type { Broker } from "../broker.js";
+import type { Answer } from "../endpoints/answer.js";
 import type { Metrics } from "../observe/metrics.js";
 import { authentication } from "./authentication/authentication.js";
 import type { Credential } from "./authentication/credential.js";

@@ -1,5 +1,5 @@
 import { BrokerError } from "@osbert/protocol";
-import type { Verbs } from "../endpoints/verbs.js";
+import type { Endpoints } from "../endpoints/endpoints.js";
 
 /** The endpoints of the API: what a method on a path means. */
 export const routes = [
@@ -13,7 +13,7 @@ export const routes = [
   ["GET", "/v2/service_instances/:instance/service_bindings/:binding", "fetchBinding"],
   ["DELETE", "/v2/service_instances/:instance/service_bindings/:binding", "unbind"],
   ["GET", "/v2/service_instances/:instance/service_bindings/:binding/last_operation", "bindingLastOperation"],
-] as const satisfies readonly (readonly [method: string, path: string, name: "catalog" | keyof Verbs])[];
+] as const satisfies readonly (readonly [method: string, path: string, name: "catalog" | keyof Endpoints])[];
 
 /** The name of an endpoint. */
 export type RouteName = (typeof routes)[number][2];

@@ -3,21 +3,21 @@ import { BrokerError, isJsonObject, type JsonObject, type OriginatingIdentity } 
 import type { BrokerCatalog, OfferedService } from "../catalog/catalog.js";
 import {
   type BindingResult,
-  type Fold,
-  foldBind,
-  foldDeprovision,
-  foldProvision,
-  foldUnbind,
-  foldUpdate,
   type InstanceResult,
+  type Settle,
+  settleBind,
+  settleDeprovision,
+  settleProvision,
+  settleUnbind,
+  settleUpdate,
 } from "../decisions/settle.js";
-import type { UpdateInput } from "../decisions/update.js";
+import type { UpdateOperationInput, UpdateRequest } from "../decisions/update.js";
+
 import { type BindingRecord, bindingPart, bindingPrefix } from "../records/binding-record.js";
 import { fingerprint } from "../records/fingerprint.js";
 import type { ForcedResult, PassedOver } from "../records/forced-result.js";
 import { type InstanceAddress, instanceAddress } from "../records/instance-key.js";
 import { type InstanceData, type InstanceRecord, instancePart } from "../records/instance-record.js";
-import type { UpdateAsk } from "../requests/asks.js";
 import {
   type BindingInfo,
   type BindResult,
@@ -46,15 +46,15 @@ export interface RunPorts {
 /** The five kinds of operations: each runs the author's function and folds its end into the instance. */
 export function operationKinds(ports: RunPorts): Readonly<Record<Verb, OperationKind>> {
   return {
-    provision: kind(foldProvision, (operation) => provision(ports, operation)),
-    update: kind(foldUpdate, (operation) => update(ports, operation)),
-    deprovision: kind(foldDeprovision, (operation) => deprovision(ports, operation)),
-    bind: kind(foldBind, (operation) => bind(ports, operation)),
-    unbind: kind(foldUnbind, (operation) => unbind(ports, operation)),
+    provision: kind(settleProvision, (operation) => provision(ports, operation)),
+    update: kind(settleUpdate, (operation) => update(ports, operation)),
+    deprovision: kind(settleDeprovision, (operation) => deprovision(ports, operation)),
+    bind: kind(settleBind, (operation) => bind(ports, operation)),
+    unbind: kind(settleUnbind, (operation) => unbind(ports, operation)),
   };
 }
 
-function kind(settle: Fold, run: (operation: Operation) => Promise<unknown>): OperationKind {
+function kind(settle: Settle, run: (operation: Operation) => Promise<unknown>): OperationKind {
   return { reads: [instancePart], settle, run: (operation) => run(operation).catch(asRefusal) };
 }
 
@@ -96,7 +96,7 @@ async function provision(ports: RunPorts, operation: Operation): Promise<Instanc
 
 async function update(ports: RunPorts, operation: Operation): Promise<InstanceResult> {
   const { record, service, instance } = await load(ports, operation);
-  const { prepared, awaited, identity, ...ask } = operation.input as unknown as UpdateInput;
+  const { prepared, awaited, identity, ...ask } = operation.input as unknown as UpdateOperationInput;
   const plan = planName(service, ask.planId ?? record.planId);
   const input = {
     plan,
@@ -346,7 +346,7 @@ async function checkInstanceEnd(
 
 function toInstanceResult(
   result: ProvisionResult<undefined> | undefined,
-  ask: UpdateAsk | null,
+  ask: UpdateRequest | null,
   told: Prepared | undefined,
 ): InstanceResult {
   return {

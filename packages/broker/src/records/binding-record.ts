@@ -1,15 +1,15 @@
 import type { Resource } from "@osbert/journal";
 import type { Binding, JsonObject, OriginatingIdentity } from "@osbert/protocol";
 import type { EndedOperation } from "./ended-operation.js";
-
 import type { Undo } from "./undo.js";
 
-export type BindingPhase = "creating" | "ready" | "failed" | "deleting";
+/** A binding: a part of its instance. It goes through the phases of an instance; when it is gone, so is its record. */
+export type BindingRecord = BindingFacts & BindingPhaseFacts;
 
-/** A binding: a part of its instance. */
-export interface BindingRecord {
-  readonly phase: BindingPhase;
-  readonly phaseBefore: "ready" | "failed";
+export type BindingPhase = BindingRecord["phase"];
+
+/** What is known of a binding in every phase. */
+interface BindingFacts {
   readonly planId: string;
   readonly parameters: JsonObject;
   readonly appGuid: string | null;
@@ -18,8 +18,6 @@ export interface BindingRecord {
   readonly predecessor: string | null;
   /** Of the request that created it. */
   readonly created: string;
-  /** What the platform was or will be told. */
-  readonly binding: Binding | null;
   readonly state: JsonObject | null;
   /** The steps of binds that did not end well. */
   readonly undo: Undo;
@@ -27,10 +25,73 @@ export interface BindingRecord {
   readonly identity: OriginatingIdentity | null;
 }
 
+/** What the platform was told of it. */
+interface Told {
+  readonly binding: Binding;
+}
+
+/** `phaseBefore`: to go back to when the unbind fails. Earlier versions have kept it, and a `binding` that is `null`, in every phase. */
+type BindingPhaseFacts =
+  | { readonly phase: "creating" | "failed" }
+  | ({ readonly phase: "ready" } & Told)
+  | ({ readonly phase: "deleting"; readonly phaseBefore: "ready" } & Told)
+  | { readonly phase: "deleting"; readonly phaseBefore: "failed" };
+
+/** The same binding in another phase: what belonged to the one before is left behind. */
+export function bindingInPhase(
+  record: BindingRecord,
+  phase: BindingPhaseFacts,
+  changed: Partial<BindingFacts> = {},
+): BindingRecord {
+  const { planId, parameters, appGuid, bindResource, context, predecessor, created, state, undo, last, identity } =
+    record;
+  const facts = {
+    planId,
+    parameters,
+    appGuid,
+    bindResource,
+    context,
+    predecessor,
+    created,
+    state,
+    undo,
+    last,
+    identity,
+  };
+  return { ...facts, ...changed, ...phase };
+}
+
+/** About to be deleted. One that was already, by an unbind that was told to stop, goes back to what was before that. */
+export function bindingToDeleting(record: BindingRecord, changed: Partial<BindingFacts>): BindingRecord {
+  if (record.phase === "deleting") return { ...record, ...changed };
+  return record.phase === "ready"
+    ? bindingInPhase(record, { phase: "deleting", phaseBefore: "ready", binding: record.binding }, changed)
+    : bindingInPhase(record, { phase: "deleting", phaseBefore: "failed" }, changed);
+}
+
+/** Back to what it was before an unbind that failed. */
+export function bindingNotDeleted(record: BindingRecord, changed: Partial<BindingFacts>): BindingRecord {
+  if (record.phase !== "deleting") return { ...record, ...changed };
+  return record.phaseBefore === "ready"
+    ? bindingInPhase(record, { phase: "ready", binding: record.binding }, changed)
+    : bindingInPhase(record, { phase: "failed" }, changed);
+}
+
+/** What the platform was told of a binding; `undefined`: there was nothing to tell yet. */
+export function bindingTold(record: BindingRecord | undefined): Binding | undefined {
+  return record !== undefined && "binding" in record ? (record.binding ?? undefined) : undefined;
+}
+
 export const bindingPrefix = "binding/";
 
+/** The part of an instance's resource that a binding is. */
 export function bindingPart(binding: string): string {
   return `${bindingPrefix}${binding}`;
+}
+
+/** The way back from a part. `null`: it is not a binding. */
+export function bindingId(part: string | null): string | null {
+  return part?.startsWith(bindingPrefix) ? part.slice(bindingPrefix.length) : null;
 }
 
 export function bindingRecord(resource: Resource | undefined, binding: string): BindingRecord | undefined {
@@ -38,6 +99,6 @@ export function bindingRecord(resource: Resource | undefined, binding: string): 
 }
 
 export function isExpired(record: BindingRecord, now: number): boolean {
-  const expires = record.binding?.metadata?.expires_at;
+  const expires = bindingTold(record)?.metadata?.expires_at;
   return expires !== undefined && Date.parse(expires) <= now;
 }

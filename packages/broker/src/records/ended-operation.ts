@@ -23,7 +23,7 @@ export function endedOperation(id: string, verb: Verb, outcome: Outcome): EndedO
     return { id, verb, state: "succeeded", ...(passedOver !== null && { passedOver }) };
   }
   if (outcome.kind === "cancelled")
-    return { id, verb, state: "failed", description: `${verb} was cancelled: ${outcome.reason}` };
+    return { id, verb, state: "failed", description: cancelledText(verb, outcome.reason) };
   const details = (outcome.error.details ?? {}) as { instanceUsable?: boolean; updateRepeatable?: boolean };
   return {
     id,
@@ -33,4 +33,8 @@ export function endedOperation(id: string, verb: Verb, outcome: Outcome): EndedO
     ...(typeof details.instanceUsable === "boolean" && { instanceUsable: details.instanceUsable }),
     ...(typeof details.updateRepeatable === "boolean" && { updateRepeatable: details.updateRepeatable }),
   };
+}
+
+export function cancelledText(verb: Verb, reason: string): string {
+  return `${verb} was cancelled: ${reason}`;
 }

@@ -4,28 +4,69 @@ import type { EndedOperation } from "./ended-operation.js";
 import type { Undo } from "./undo.js";
 
 /**
- * `creating`: its provision has not ended. `failed`: it has, badly; what it left has to be undone by a deprovision.
- * `gone`: deprovisioned; only its history is left.
+ * What an instance goes through. `creating`: its provision has not ended. `failed`: it has, badly; what it left has to be undone by a
+ * deprovision. `gone`: deprovisioned; only its history is left.
  */
-export type InstancePhase = "creating" | "ready" | "failed" | "deleting" | "gone";
+export const instancePhases = ["creating", "ready", "failed", "deleting", "gone"] as const;
+
+export type InstancePhase = (typeof instancePhases)[number];
 
 /** What every decision about an instance needs: small, and kept in the resource itself. */
-export interface InstanceData {
-  readonly phase: InstancePhase;
-  /** To go back to when a deprovision fails. */
-  readonly phaseBefore: "ready" | "failed";
+export type InstanceData = InstanceFacts & PhaseFacts;
+
+/** What is known of an instance in every phase. */
+interface InstanceFacts {
   readonly serviceId: string;
   readonly planId: string;
   /** Of the request that created it, without the plan. */
   readonly created: string;
-  /** Of the update that is under way. */
-  readonly updating: string | null;
   /** Bindings that are there or coming. */
   readonly bindings: number;
   /** The last operation on the instance itself that ended. */
   readonly last: EndedOperation | null;
   /** The bindings that went last, with the operations that removed or refused them: a late poll is told what became of them. */
   readonly removed: readonly (readonly [binding: string, ended: EndedOperation])[];
+}
+
+/** What a phase brings along. Earlier versions have kept both fields in every phase; where they mean nothing, nobody looks at them. */
+type PhaseFacts =
+  | { readonly phase: "creating" | "failed" | "gone" }
+  | {
+      readonly phase: "ready";
+      /** The fingerprint of the update that is under way. */
+      readonly updating: string | null;
+    }
+  | {
+      readonly phase: "deleting";
+      /** To go back to when the deprovision fails. */
+      readonly phaseBefore: "ready" | "failed";
+    };
+
+/** The same instance in another phase: what belonged to the one before is left behind. */
+export function inPhase(data: InstanceData, phase: PhaseFacts, changed: Partial<InstanceFacts> = {}): InstanceData {
+  const { serviceId, planId, created, bindings, last, removed } = data;
+  return { serviceId, planId, created, bindings, last, removed, ...changed, ...phase };
+}
+
+/** Without the mark of an update, which has ended. */
+export function notUpdating(data: InstanceData): InstanceData {
+  return data.phase === "ready" ? { ...data, updating: null } : data;
+}
+
+/** About to be deleted. One that was already, by a deprovision that was told to stop, goes back to what was before that. */
+export function toDeleting(data: InstanceData): InstanceData {
+  if (data.phase === "deleting") return data;
+  return inPhase(data, { phase: "deleting", phaseBefore: data.phase === "ready" ? "ready" : "failed" });
+}
+
+/** Back to what it was before a deprovision that failed. */
+export function notDeleted(data: InstanceData, changed: Partial<InstanceFacts>): InstanceData {
+  if (data.phase !== "deleting") return { ...data, ...changed };
+  return inPhase(
+    data,
+    data.phaseBefore === "ready" ? { phase: "ready", updating: null } : { phase: "failed" },
+    changed,
+  );
 }
 
 /** All else that is known of an instance: the part "instance" of the resource. */
@@ -51,12 +92,14 @@ export interface InstanceRecord {
 }
 
 export const instancePart = "instance";
+/** What a request about the instance itself looks at. */
+export const instanceParts: readonly string[] = [instancePart];
 
 export function instanceData(resource: Resource | undefined): InstanceData | undefined {
   if (resource === undefined || resource.data === null) return undefined;
   return resource.data as unknown as InstanceData;
 }
 
-export function instanceRecord(resource: Resource): InstanceRecord | undefined {
-  return resource.parts.get(instancePart) as unknown as InstanceRecord | undefined;
+export function instanceRecord(resource: Resource | undefined): InstanceRecord | undefined {
+  return resource?.parts.get(instancePart) as unknown as InstanceRecord | undefined;
 }

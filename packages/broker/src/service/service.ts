@@ -11,8 +11,9 @@ import type {
   Requirement,
   VolumeMount,
 } from "@osbert/protocol";
+import type { AsyncRules } from "./async-rule.js";
 import type { FromSchema, Schema } from "./schema.js";
-import type { AsyncRules, Verb } from "./verb.js";
+import type { Verb } from "./verb.js";
 
 /** A plan as an author writes it. Its name is its key in `plans`. */
 export interface PlanDefinition {

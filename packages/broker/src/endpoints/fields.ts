@@ -1,4 +1,5 @@
 import { BrokerError, isJsonObject, type JsonObject, type MaintenanceInfo } from "@osbert/protocol";
+import type { DeleteRequest } from "../decisions/deprovision.js";
 
 /*
  * Reads fields of a body or a query; what is not as it must be is a 400 that names the field.
@@ -64,4 +65,9 @@ function own(from: JsonObject, field: string): unknown {
 
 function bad(description: string): BrokerError {
   return new BrokerError("bad-request", description);
+}
+
+/** What a platform says when it deletes an instance or a binding. */
+export function readDelete(query: JsonObject): DeleteRequest {
+  return { serviceId: requiredText(query, "service_id"), planId: requiredText(query, "plan_id") };
 }

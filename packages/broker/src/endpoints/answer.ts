@@ -1,4 +1,4 @@
-import type { BrokerError } from "@osbert/protocol";
+import { BrokerError } from "@osbert/protocol";
 
 /** What goes back to the platform. */
 export interface Answer {
@@ -29,6 +29,26 @@ export function answer(
   headers?: Readonly<Record<string, string>>,
 ): Answer {
   return headers === undefined ? { status: statuses[outcome], body } : { status: statuses[outcome], body, headers };
+}
+
+/** Of identical requests at once, one has made it; to the others, which waited for the same operation, it was there. */
+export function madeBy(began: boolean): "created" | "exists already" {
+  return began ? "created" : "exists already";
+}
+
+/** B14: a delete of what is not there. */
+export function goneAnswer(what: "instance" | "binding", force: boolean): Answer {
+  if (force) return answer("deleted", {});
+  throw new BrokerError("gone", `there is no such ${what}`);
+}
+
+/** B6: what goes on is told with the advice when to ask next, if the operator gives one. */
+export function inProgressAnswer(
+  outcome: "in progress" | "fetched",
+  body: object,
+  { retryAfterSeconds }: { readonly retryAfterSeconds: number | null },
+): Answer {
+  return answer(outcome, body, retryAfterSeconds === null ? undefined : { "retry-after": String(retryAfterSeconds) });
 }
 
 /** `challenge`: what a 401 says of how to authenticate. */

@@ -1,0 +1,30 @@
+import type { Cancellation, Json, Resource } from "@osbert/journal";
+import type { Force } from "../records/forced-result.js";
+import { instanceData, toDeleting } from "../records/instance-record.js";
+import { laneOf } from "../records/lane.js";
+import { accepted, type Decision, refused } from "./decision.js";
+
+/** Cancels what is open and deprovisions behind it; the functions are called once, and the instance goes whatever comes of them. */
+export function decideForceDelete(resource: Resource | undefined, force: Force): Decision {
+  const data = instanceData(resource);
+  if (resource === undefined || data === undefined || data.phase === "gone")
+    return refused("not-found", "there is no such instance");
+  const cancel: readonly Cancellation[] = resource.open
+    .filter((operation) => operation.cancel === null)
+    .map(({ id }) => ({ operation: id, reason: "an operator deletes the instance by force" }));
+  return accepted(
+    {
+      data: toDeleting(data) as unknown as Json,
+      accept: [
+        {
+          kind: "deprovision",
+          lane: laneOf(data.serviceId),
+          input: { identity: null, force } as unknown as Json,
+          // Its functions have a time of their own; beyond that there is nothing that could be given up.
+          deadlineMs: null,
+        },
+      ],
+    },
+    cancel,
+  );
+}

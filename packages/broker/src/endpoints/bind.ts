@@ -1,0 +1,83 @@
+import { BrokerError, type JsonObject } from "@osbert/protocol";
+import { type BindRequest, decideBind } from "../decisions/bind.js";
+import { deadlineMsOf, defaultDeadlineMs } from "../decisions/deadline.js";
+import type { BindingResult } from "../decisions/settle.js";
+import { decideUnbind } from "../decisions/unbind.js";
+import { bindingPart, bindingRecord, bindingTold } from "../records/binding-record.js";
+import { checkId } from "../records/ids.js";
+import { instanceKey } from "../records/instance-key.js";
+import { instancePart, instanceParts, instanceRecord } from "../records/instance-record.js";
+import { type Answer, answer, inProgressAnswer, madeBy } from "./answer.js";
+import { answerRule, readAcceptsIncomplete } from "./answer-rule.js";
+import { bindingFor } from "./binding-for.js";
+import type { EndpointPorts, VerbRequest } from "./endpoint.js";
+import { optionalObject, optionalText, requiredText, withoutEmpties } from "./fields.js";
+import { instanceInfo, planName } from "./instance-info.js";
+import { runPipeline } from "./pipeline.js";
+
+/** PUT …/service_bindings/:binding, rotation included. */
+export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<Answer> {
+  const request = readBind(asked.body);
+  const acceptsIncomplete = readAcceptsIncomplete(asked.query);
+  const { caller, binding } = asked;
+  const { identity, apiVersion } = caller;
+  const { predecessor, appGuid, bindResource, context, parameters } = request;
+  const catalog = ports.catalog();
+  const key = instanceKey(caller.platform, asked.instance);
+  const record = instanceRecord(await ports.journal.read(key, instanceParts));
+  const serviceId = request.serviceId ?? record?.serviceId ?? "";
+  const offered = catalog.services.get(serviceId)?.plans.get(request.planId ?? record?.planId ?? "");
+  const rule = answerRule(ports, "bind", acceptsIncomplete, serviceId, offered);
+  const deadlineMs = deadlineMsOf(catalog, "bind", serviceId);
+  const facts = { binding, request, catalog, identity, deadlineMs };
+  const part = bindingPart(binding);
+  const done = await runPipeline(ports, {
+    verb: "bind",
+    key,
+    binding,
+    serviceId,
+    parts: predecessor === null ? [instancePart, part] : [instancePart, part, bindingPart(predecessor)],
+    likelyNew: false,
+    caller,
+    rule,
+    decide: (resource, now) => decideBind(resource, facts, now),
+    about: (of) => ({
+      plan: planName(catalog, of),
+      instance: instanceInfo(asked, of),
+      binding: { id: binding, appGuid, bindResource, context },
+      parameters,
+    }),
+    undo: (resource) => decideUnbind(resource, { binding, request: null, identity, deadlineMs: defaultDeadlineMs }),
+  });
+  switch (done.kind) {
+    case "done already":
+      return answer("exists already", bindingFor(apiVersion, bindingTold(bindingRecord(done.resource, binding)) ?? {}));
+    case "gone":
+      throw new BrokerError("not-found", "there is no such instance");
+    case "in progress":
+      return inProgressAnswer("in progress", { operation: done.operation }, ports);
+    case "succeeded": {
+      const made = done.result as unknown as BindingResult;
+      return answer(madeBy(done.began), bindingFor(apiVersion, made.binding));
+    }
+  }
+}
+
+function readBind(body: JsonObject): BindRequest {
+  const predecessor = optionalText(body, "predecessor_binding_id");
+  // It is looked for in the store, as the ids of the path are.
+  if (predecessor !== null) checkId(predecessor, "predecessor_binding_id");
+  const read = predecessor === null ? requiredText : optionalText;
+  const bindResource = withoutEmpties(optionalObject(body, "bind_resource") ?? {}, bindResourceTexts);
+  return {
+    serviceId: read(body, "service_id"),
+    planId: read(body, "plan_id"),
+    context: optionalObject(body, "context") ?? {},
+    appGuid: optionalText(bindResource, "app_guid") ?? optionalText(body, "app_guid"),
+    bindResource,
+    parameters: optionalObject(body, "parameters") ?? {},
+    predecessor,
+  };
+}
+
+const bindResourceTexts = ["app_guid", "route", "space_guid", "credential_client_id"];

@@ -1,0 +1,38 @@
+import type { Journal } from "@osbert/journal";
+import type { JsonObject } from "@osbert/protocol";
+import type { BrokerCatalog } from "../catalog/catalog.js";
+import type { AsyncRules } from "../service/async-rule.js";
+import type { Answer } from "./answer.js";
+import type { Caller } from "./caller.js";
+
+/** A request to one endpoint, authenticated and read as JSON; nothing in it is trusted. */
+export interface VerbRequest {
+  /** Who asks. */
+  readonly caller: Caller;
+  /** The id in the path. */
+  readonly instance: string;
+  /** The id in the path; "" where it is about an instance. */
+  readonly binding: string;
+  /** The parameters of the URL; the first of repeated ones. */
+  readonly query: JsonObject;
+  /** The JSON body; `{}` where there is none. */
+  readonly body: JsonObject;
+}
+
+/** Answers a request; rejects with a BrokerError that says no. What was answered with 201 or 202 was durable before. */
+export type Endpoint = (ports: EndpointPorts, request: VerbRequest) => Promise<Answer>;
+
+/** What endpoints need of the broker. */
+export interface EndpointPorts {
+  readonly journal: Journal;
+  readonly catalog: () => BrokerCatalog;
+  readonly async: AsyncRules;
+  /** How long a platform that cannot wait for less is kept waiting. */
+  readonly syncTimeoutMs: number;
+  readonly cascade: boolean;
+  readonly forceDeleteUnknown: { readonly instances: boolean; readonly bindings: boolean };
+  /** Advice to platforms that poll, in seconds. */
+  readonly retryAfterSeconds: number | null;
+  /** Whether an operator has paused a service. */
+  readonly isPaused: (serviceId: string) => boolean;
+}

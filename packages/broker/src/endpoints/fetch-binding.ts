@@ -1,0 +1,23 @@
+import { BrokerError } from "@osbert/protocol";
+import { concurrencyError } from "../decisions/concurrency.js";
+import { bindingPart, bindingRecord } from "../records/binding-record.js";
+import { instanceKey } from "../records/instance-key.js";
+import { instanceData } from "../records/instance-record.js";
+import { type Answer, answer } from "./answer.js";
+import { bindingFor } from "./binding-for.js";
+import type { EndpointPorts, VerbRequest } from "./endpoint.js";
+
+/** GET …/service_bindings/:binding. */
+export async function fetchBinding(ports: EndpointPorts, request: VerbRequest): Promise<Answer> {
+  const { caller, instance, binding } = request;
+  const resource = await ports.journal.read(instanceKey(caller.platform, instance), [bindingPart(binding)]);
+  const data = instanceData(resource);
+  const record = bindingRecord(resource, binding);
+  const isThere = record?.phase === "ready" || record?.phase === "deleting";
+  if (data === undefined || !isThere) throw new BrokerError("not-found", "there is no such binding");
+  if (record.phase === "deleting") throw concurrencyError.bindingBusy("unbind");
+  const offering = ports.catalog().services.get(data.serviceId)?.offering;
+  if (offering?.bindings_retrievable === false)
+    throw new BrokerError("not-found", "bindings of this service cannot be fetched");
+  return answer("fetched", { ...bindingFor(caller.apiVersion, record.binding), parameters: record.parameters });
+}

@@ -1,0 +1,27 @@
+import { BrokerError } from "@osbert/protocol";
+import { concurrencyError } from "../decisions/concurrency.js";
+import { instanceKey } from "../records/instance-key.js";
+import { instanceData, instanceParts, instanceRecord } from "../records/instance-record.js";
+import { type Answer, answer } from "./answer.js";
+import type { EndpointPorts, VerbRequest } from "./endpoint.js";
+import { instanceBody } from "./instance-body.js";
+
+/** GET /v2/service_instances/:instance. */
+export async function fetchInstance(ports: EndpointPorts, { caller, instance }: VerbRequest): Promise<Answer> {
+  const resource = await ports.journal.read(instanceKey(caller.platform, instance), instanceParts);
+  const data = instanceData(resource);
+  const record = instanceRecord(resource);
+  const isThere = data?.phase === "ready" || data?.phase === "deleting";
+  if (!isThere || record === undefined) throw new BrokerError("not-found", "there is no such instance");
+  if (data.phase === "deleting") throw concurrencyError.instanceBusy("deprovision");
+  const offering = ports.catalog().services.get(record.serviceId)?.offering;
+  if (offering?.instances_retrievable === false)
+    throw new BrokerError("not-found", "instances of this service cannot be fetched");
+  return answer("fetched", {
+    service_id: record.serviceId,
+    plan_id: record.planId,
+    ...instanceBody(record.dashboardTold, record.metadata),
+    parameters: record.parameters,
+    ...(record.maintenanceVersion !== null && { maintenance_info: { version: record.maintenanceVersion } }),
+  });
+}

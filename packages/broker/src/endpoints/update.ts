@@ -1,0 +1,97 @@
+import { BrokerError, type JsonObject } from "@osbert/protocol";
+import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
+import { deadlineMsOf } from "../decisions/deadline.js";
+import type { InstanceResult } from "../decisions/settle.js";
+import { decideUpdate, type UpdateRequest } from "../decisions/update.js";
+import { instanceKey } from "../records/instance-key.js";
+import { type InstanceRecord, instanceParts, instanceRecord } from "../records/instance-record.js";
+import type { Prepared } from "../service/service.js";
+import { type Answer, answer, inProgressAnswer } from "./answer.js";
+import { answerRule, begins, readAcceptsIncomplete } from "./answer-rule.js";
+import { checkPrepared } from "./check-prepared.js";
+import type { EndpointPorts, VerbRequest } from "./endpoint.js";
+import { optionalMaintenanceInfo, optionalObject, optionalText, requiredText } from "./fields.js";
+import { instanceBody } from "./instance-body.js";
+import { instanceInfo, planName } from "./instance-info.js";
+import { runPipeline } from "./pipeline.js";
+
+/** PATCH /v2/service_instances/:instance. */
+export async function update(ports: EndpointPorts, asked: VerbRequest): Promise<Answer> {
+  const request = readUpdate(asked.body);
+  const acceptsIncomplete = readAcceptsIncomplete(asked.query);
+  const { caller } = asked;
+  const { identity } = caller;
+  const { serviceId } = request;
+  const catalog = ports.catalog();
+  const key = instanceKey(caller.platform, asked.instance);
+  const before = await ports.journal.read(key, instanceParts);
+  const record = instanceRecord(before);
+  const planId = request.planId ?? record?.planId ?? "";
+  const offered = catalog.services.get(serviceId)?.plans.get(planId);
+  const rule = answerRule(ports, "update", acceptsIncomplete, serviceId, offered);
+  const deadlineMs = deadlineMsOf(catalog, "update", serviceId);
+  const unprepared = { request, catalog, prepared: {}, awaited: !rule.mayGoOn, identity, deadlineMs };
+  // The author is not asked about what would be refused: its parameters may be anything.
+  const prepared =
+    record !== undefined && offered?.service.prepareUpdate !== undefined && begins(decideUpdate(before, unprepared))
+      ? prepare(asked, request, record, offered, catalog)
+      : {};
+  const facts = { ...unprepared, prepared };
+  const done = await runPipeline(ports, {
+    verb: "update",
+    key,
+    binding: "",
+    serviceId,
+    parts: instanceParts,
+    likelyNew: false,
+    caller,
+    rule,
+    decide: (resource) => decideUpdate(resource, facts),
+    about: (of) => ({
+      plan: offered?.name ?? planId,
+      instance: instanceInfo(asked, of),
+      binding: null,
+      parameters: request.parameters ?? {},
+    }),
+    undo: null,
+  });
+  const known = instanceBody(prepared.dashboardUrl ?? null, prepared.metadata ?? null);
+  switch (done.kind) {
+    case "done already":
+      return answer("updated", {});
+    case "gone":
+      throw new BrokerError("not-found", "there is no such instance");
+    case "in progress":
+      return inProgressAnswer("in progress", { ...known, operation: done.operation }, ports);
+    case "succeeded": {
+      const { dashboardUrl, metadata } = done.result as unknown as InstanceResult;
+      return answer("updated", { ...known, ...instanceBody(dashboardUrl, metadata) });
+    }
+  }
+}
+
+function readUpdate(body: JsonObject): UpdateRequest {
+  // Information only; but it has to be what it says it is.
+  optionalObject(body, "previous_values");
+  return {
+    serviceId: requiredText(body, "service_id"),
+    planId: optionalText(body, "plan_id"),
+    context: optionalObject(body, "context"),
+    parameters: optionalObject(body, "parameters"),
+    maintenance: optionalMaintenanceInfo(body),
+  };
+}
+
+function prepare(
+  asked: VerbRequest,
+  { parameters, maintenance }: UpdateRequest,
+  record: InstanceRecord,
+  { name, service }: OfferedPlan,
+  catalog: BrokerCatalog,
+): Prepared {
+  const { identity } = asked.caller;
+  const previous = { plan: planName(catalog, record), parameters: record.parameters };
+  const instance = instanceInfo(asked, record);
+  const input = { plan: name, parameters: parameters ?? {}, instance, identity, state: record.state ?? {}, previous };
+  return checkPrepared("prepareUpdate", service.prepareUpdate?.({ ...input, maintenance }));
+}
