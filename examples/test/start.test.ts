@@ -61,7 +61,7 @@ test("a second start goes on where the first one stopped, however that ended", a
   first.program.child.kill("SIGKILL");
   await first.program.ended;
   const second = await start(folder, env);
-  expect((await second.client.instanceLastOperation("c1")).state).toBe("in progress");
+  expect((await second.client.instanceLastOperation("c1")).body.state).toBe("in progress");
   const remove = await second.client.deprovision("c1", { serviceId: ids.service_id, planId: ids.plan_id });
   expect(remove.status).toBe(202);
   await second.client.waitForInstance("c1", { deleting: true });

@@ -13,15 +13,16 @@ export function errorsPage(): string {
     "## What a platform is answered",
     "",
     "The body is JSON: `error` as below, and a `description` for a person. The codes in bold are the specification's own: platforms tell them",
-    "apart. *Code* is what `new BrokerError(code, description)` takes. The last two columns are what the specification has a platform do when the",
-    "answer is that to a provision.",
+    "apart. *Code* is what `new BrokerError(code, description)` takes. The last two columns are how a platform takes the answer when it is that",
+    "to a provision ([the classes](answer-classes.md)), and what it deletes afterwards unless it goes on with it.",
     "",
-    "| status | `error` | code | meaning | platform: the request was | platform: deletes afterwards |",
+    "| status | `error` | code | meaning | platform: takes it as | platform: deletes afterwards |",
     "|---|---|---|---|---|---|",
     ...Object.entries(brokerErrors).map(([code, { status, error, reserved, meaning }]) => {
-      const { result, orphan } = classify("provision", { kind: "answer", status, wellFormed: true });
+      const retryAfterMs = code === "unavailable" ? 1_000 : undefined;
+      const answer = { kind: "answer", status, wellFormed: true, error, retryAfterMs } as const;
+      const { class: taken, orphan } = classify("provision", answer);
       const name = reserved ? `**\`${error}\`**` : `\`${error}\``;
-      const taken = result === "rejected" ? "rejected" : "failed";
       return `| ${status} | ${name} | \`${code}\` | ${meaning} | ${taken} | ${orphan === null ? "nothing" : `the ${orphan}`} |`;
     }),
     "",

@@ -1,4 +1,13 @@
-export { type AnswerClass, type Call, classify, orphanOfFailedOperation, type Received } from "./answers.js";
+export {
+  type AnswerClass,
+  answerClasses,
+  type Call,
+  type ClassifiedAnswer,
+  classify,
+  type NextStep,
+  orphanOfFailedOperation,
+  type Received,
+} from "./answer-classes.js";
 export {
   type Catalog,
   type DashboardClient,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { parseRetryAfter } from "../src/client/answer.js";
 import { createClient, OperationFailedError } from "../src/client/index.js";
 import { nextPauseMs } from "../src/client/polling.js";
+import { parseRetryAfter } from "../src/client/retry-after.js";
 import { brokerThat, type Reaction } from "./broker-double.js";
 
 const quick = { firstMs: 5, factor: 1, longestMs: 5 };

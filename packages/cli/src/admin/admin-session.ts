@@ -1,11 +1,11 @@
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
 import { BrokerAnswerError, parseRetryAfter } from "@osbert/protocol/client";
+import { brokerFetch } from "@osbert/protocol/node";
 import { brokerUrl, defaultUrl, isOpenToReaders } from "../client/broker-url.js";
 import { loginAmong } from "../client/credentials.js";
 import { CommandError } from "../client/exit-status.js";
 import { readBounded } from "../client/read-bounded.js";
 import type { Surroundings } from "../client/surroundings.js";
-import { trustingFetch } from "../client/trusting-fetch.js";
 
 /** The options that every admin command has. */
 export interface AdminOptions {
@@ -47,7 +47,7 @@ export async function openAdminSession(options: AdminOptions, surroundings: Surr
   if (isOpenToReaders(url)) stderr.write("warning: the credentials go over the network unencrypted; use https\n");
   if (options.ca !== undefined && !url.startsWith("https:"))
     throw new CommandError("usage", "--ca is for a URL that begins with https://");
-  const call = options.ca === undefined ? fetch : trustingFetch(await read(options.ca));
+  const call = brokerFetch(options.ca === undefined ? {} : { ca: await read(options.ca) });
   const timeoutMs = (options.requestTimeout ?? defaultTimeoutSeconds) * 1_000;
   return {
     url,

@@ -117,9 +117,10 @@ async function fetchMade(
   hints: Hints,
 ): Promise<FetchBindingResponse> {
   try {
-    return await bearAbsence(session, () =>
+    const { body } = await bearAbsence(session, () =>
       session.client.fetchBinding(instance, binding, { ...session.call, ...hints }),
     );
+    return body;
   } catch (error) {
     session.surroundings.stderr.write(
       `${binding} is bound to ${instance}, but its credentials could not be fetched; try osbert fetch\n`,

@@ -34,7 +34,7 @@ async function endingOf(
   if (!choice.wait) return { kind: "in progress", why: "not waited" };
   return waitForEnd(session, {
     ...wait,
-    options: { ...wait.options, operation: changed.operation },
+    options: { ...wait.options, operation: changed.operation, retryAfterMs: changed.retryAfterMs },
     timeout: choice.timeout,
   });
 }

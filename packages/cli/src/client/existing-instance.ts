@@ -85,7 +85,8 @@ interface Told {
 /** A text says why it does not tell. */
 async function ask(session: Session, instance: string): Promise<Told | string> {
   try {
-    const { service_id: serviceId, plan_id: planId } = await session.client.fetchInstance(instance, session.call);
+    const { body } = await session.client.fetchInstance(instance, session.call);
+    const { service_id: serviceId, plan_id: planId } = body;
     if (typeof serviceId === "string" && typeof planId === "string") return { serviceId, planId };
     return "its answer leaves them out";
   } catch (error) {

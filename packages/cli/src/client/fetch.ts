@@ -35,7 +35,7 @@ export function registerFetch(program: Command, surroundings: Surroundings): voi
 }
 
 async function fetchInstance(session: Session, instance: string): Promise<ExitStatus> {
-  const fetched = await session.client.fetchInstance(instance, session.call);
+  const { body: fetched } = await session.client.fetchInstance(instance, session.call);
   const { stdout } = session.surroundings;
   if (session.json) stdout.write(`${plainJson({ instance, ...fetched })}\n`);
   else stdout.write(describe(instance, fetched, await session.services()));
@@ -48,7 +48,7 @@ async function fetchBinding(
   binding: string,
   choice: FormatChoice,
 ): Promise<ExitStatus> {
-  const fetched = await session.client.fetchBinding(instance, binding, session.call);
+  const { body: fetched } = await session.client.fetchBinding(instance, binding, session.call);
   const { stdout, stderr } = session.surroundings;
   const { text, lines, data } = bindingOutput(fetched, instance, choice);
   if (session.json) stdout.write(`${plainJson({ instance, binding, ...data })}\n`);

@@ -58,10 +58,13 @@ async function lastOperation(
   const patiently = <T>(ask: () => Promise<T>): Promise<T> => (options.wait ? bearAbsence(session, ask) : ask());
   const hints = await patiently(() => hintsOf(session, options));
   const asked: WaitOptions = { ...session.call, operation: options.operation, ...hints };
-  const look = (): Promise<LastOperationResponse> =>
-    binding === undefined
-      ? client.instanceLastOperation(instance, asked)
-      : client.bindingLastOperation(instance, binding, asked);
+  const look = async (): Promise<LastOperationResponse> => {
+    const { body } =
+      binding === undefined
+        ? await client.instanceLastOperation(instance, asked)
+        : await client.bindingLastOperation(instance, binding, asked);
+    return body;
+  };
   const first = await patiently(look).catch(goneIsGone);
   if (first === "gone" || first.state !== "in progress" || !options.wait) return report(session, subject, first);
   const ending = await waitForEnd(session, {

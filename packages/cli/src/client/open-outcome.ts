@@ -1,5 +1,4 @@
 import { BrokerAnswerError, OperationFailedError } from "@osbert/protocol/client";
-import { errorCodeOf } from "./error-code.js";
 import { CommandError, exitStatuses } from "./exit-status.js";
 
 /** What may be there although a command failed, and the command line that removes it. */
@@ -40,23 +39,6 @@ export function leavesOpen(error: unknown): boolean {
   if (error instanceof CommandError) return error.status === exitStatuses.unreachable.status;
   if (!(error instanceof BrokerAnswerError)) return false;
   if (error instanceof OperationFailedError) return true;
-  const { status, kind, cause } = error;
-  if (status !== null) return status < 300 || status === 408 || status >= 500;
-  return kind !== "no connection" || !neverSent.has(errorCodeOf(cause));
+  const { status, sent } = error;
+  return status === null ? sent : status < 300 || status === 408 || status >= 500;
 }
-
-/** There was no connection that anything could have been sent over. */
-const neverSent: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-  "DEPTH_ZERO_SELF_SIGNED_CERT",
-  "SELF_SIGNED_CERT_IN_CHAIN",
-  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
-  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
-  "ERR_TLS_CERT_ALTNAME_INVALID",
-  "CERT_HAS_EXPIRED",
-]);

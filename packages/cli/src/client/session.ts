@@ -6,13 +6,13 @@ import {
   type ServiceOffering,
 } from "@osbert/protocol";
 import { type CallOptions, type Client, createClient } from "@osbert/protocol/client";
+import { brokerFetch } from "@osbert/protocol/node";
 import { brokerUrl, defaultUrl, isOpenToReaders } from "./broker-url.js";
 import { type Login, readLogin } from "./credentials.js";
 import { CommandError } from "./exit-status.js";
 import { usableServices } from "./find-plan.js";
 import { readBounded } from "./read-bounded.js";
 import type { Surroundings } from "./surroundings.js";
-import { trustingFetch } from "./trusting-fetch.js";
 
 /** The options that every client command has. */
 export interface BrokerOptions {
@@ -61,7 +61,7 @@ export async function openSession(options: BrokerOptions, surroundings: Surround
     pace,
     ...(login !== undefined && { credentials: login.credentials }),
     ...(options.requestTimeout !== undefined && { timeoutMs: options.requestTimeout * 1_000 }),
-    ...(options.ca !== undefined && { fetch: trustingFetch(await read(options.ca)) }),
+    fetch: brokerFetch(options.ca === undefined ? {} : { ca: await read(options.ca) }),
   });
   const identity = options.originatingIdentity === undefined ? undefined : parseIdentity(options.originatingIdentity);
   const call: CallOptions = identity === undefined ? {} : { identity };

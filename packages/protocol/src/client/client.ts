@@ -12,7 +12,8 @@ import type {
   UpdateRequest,
   UpdateResponse,
 } from "../messages.js";
-import { type Answer, BrokerAnswerError, readAnswer } from "./answer.js";
+import { type BrokerAnswer, BrokerAnswerError, readAnswer } from "./broker-answer.js";
+import { isNotSent } from "./not-sent.js";
 import { defaultPace, judgePoll, nextPauseMs, OperationFailedError, type PollingPace } from "./polling.js";
 
 export interface ClientOptions {
@@ -47,16 +48,31 @@ export interface DeleteOptions extends ChangeOptions {
   readonly planId: string;
 }
 
-/** The broker has finished, or goes on and says under which name. */
-export type Changed<Body> =
-  | { readonly kind: "done"; readonly status: number; readonly body: Body }
-  | { readonly kind: "accepted"; readonly status: 202; readonly body: Body; readonly operation: string | undefined };
+/** What a broker answered. */
+export interface Answered<Body> {
+  readonly status: number;
+  readonly body: Body;
+  /** When it asks to be asked again: at most an hour from now. */
+  readonly retryAfterMs: number | undefined;
+}
 
-export interface WaitOptions extends CallOptions {
+/** The broker has finished, or goes on and says under which name. */
+export type Changed<Body> = Answered<Body> &
+  (
+    | { readonly kind: "done" }
+    | { readonly kind: "accepted"; readonly status: 202; readonly operation: string | undefined }
+  );
+
+export interface PollOptions extends CallOptions {
   readonly operation?: string | undefined;
   readonly serviceId?: string;
   /** The plan before the change. */
   readonly planId?: string;
+}
+
+export interface WaitOptions extends PollOptions {
+  /** What the answer that began it advised: the first poll comes so long after it. Default: at once. */
+  readonly retryAfterMs?: number | undefined;
   /** 410 then means that it is gone. */
   readonly deleting?: boolean;
   /** Seconds, as the plan's `maximum_polling_duration` says. Default a week. */
@@ -66,11 +82,13 @@ export interface WaitOptions extends CallOptions {
 
 /** A typed client for any Open Service Broker. An answer that says no is thrown as a BrokerAnswerError. */
 export interface Client {
-  catalog(
-    options?: CallOptions & { readonly etag?: string },
-  ): Promise<{ readonly catalog: Catalog | "unchanged"; readonly etag: string | undefined }>;
+  catalog(options?: CallOptions & { readonly etag?: string }): Promise<{
+    readonly catalog: Catalog | "unchanged";
+    readonly etag: string | undefined;
+    readonly retryAfterMs: number | undefined;
+  }>;
   provision(instance: string, request: ProvisionRequest, options?: ChangeOptions): Promise<Changed<ProvisionResponse>>;
-  fetchInstance(instance: string, options?: CallOptions & Hints): Promise<FetchInstanceResponse>;
+  fetchInstance(instance: string, options?: CallOptions & Hints): Promise<Answered<FetchInstanceResponse>>;
   update(instance: string, request: UpdateRequest, options?: ChangeOptions): Promise<Changed<UpdateResponse>>;
   /** 410 counts as done. */
   deprovision(instance: string, options: DeleteOptions): Promise<Changed<DeleteResponse>>;
@@ -80,11 +98,19 @@ export interface Client {
     request: BindRequest,
     options?: ChangeOptions,
   ): Promise<Changed<BindResponse>>;
-  fetchBinding(instance: string, binding: string, options?: CallOptions & Hints): Promise<FetchBindingResponse>;
+  fetchBinding(
+    instance: string,
+    binding: string,
+    options?: CallOptions & Hints,
+  ): Promise<Answered<FetchBindingResponse>>;
   /** 410 counts as done. */
   unbind(instance: string, binding: string, options: DeleteOptions): Promise<Changed<DeleteResponse>>;
-  instanceLastOperation(instance: string, options?: WaitOptions): Promise<LastOperationResponse>;
-  bindingLastOperation(instance: string, binding: string, options?: WaitOptions): Promise<LastOperationResponse>;
+  instanceLastOperation(instance: string, options?: PollOptions): Promise<Answered<LastOperationResponse>>;
+  bindingLastOperation(
+    instance: string,
+    binding: string,
+    options?: PollOptions,
+  ): Promise<Answered<LastOperationResponse>>;
   /** Polls until the operation has ended, as the broker advises; throws OperationFailedError if it failed or its time is up. */
   waitForInstance(instance: string, options?: WaitOptions): Promise<LastOperationResponse>;
   waitForBinding(instance: string, binding: string, options?: WaitOptions): Promise<LastOperationResponse>;
@@ -113,11 +139,12 @@ class FetchClient implements Client {
 
   async catalog(
     options: CallOptions & { readonly etag?: string } = {},
-  ): Promise<{ catalog: Catalog | "unchanged"; etag: string | undefined }> {
+  ): Promise<{ catalog: Catalog | "unchanged"; etag: string | undefined; retryAfterMs: number | undefined }> {
     const headers = options.etag === undefined ? {} : { "if-none-match": options.etag };
     const answer = await this.#ask("GET", "/v2/catalog", {}, undefined, options, headers);
-    if (answer.status === 304) return { catalog: "unchanged", etag: options.etag };
-    return { catalog: this.#body<Catalog>(answer, [200]), etag: answer.etag };
+    const { retryAfterMs } = answer;
+    if (answer.status === 304) return { catalog: "unchanged", etag: options.etag, retryAfterMs };
+    return { catalog: this.#body<Catalog>(answer, [200]), etag: answer.etag, retryAfterMs };
   }
 
   async provision(
@@ -128,8 +155,8 @@ class FetchClient implements Client {
     return this.#change("PUT", instancePath(instance), {}, request, options, [200, 201]);
   }
 
-  async fetchInstance(instance: string, options: CallOptions & Hints = {}): Promise<FetchInstanceResponse> {
-    return this.#body(await this.#ask("GET", instancePath(instance), hints(options), undefined, options), [200]);
+  async fetchInstance(instance: string, options: CallOptions & Hints = {}): Promise<Answered<FetchInstanceResponse>> {
+    return this.#answered(await this.#ask("GET", instancePath(instance), hints(options), undefined, options));
   }
 
   async update(
@@ -157,27 +184,24 @@ class FetchClient implements Client {
     instance: string,
     binding: string,
     options: CallOptions & Hints = {},
-  ): Promise<FetchBindingResponse> {
-    return this.#body(
-      await this.#ask("GET", bindingPath(instance, binding), hints(options), undefined, options),
-      [200],
-    );
+  ): Promise<Answered<FetchBindingResponse>> {
+    return this.#answered(await this.#ask("GET", bindingPath(instance, binding), hints(options), undefined, options));
   }
 
   async unbind(instance: string, binding: string, options: DeleteOptions): Promise<Changed<DeleteResponse>> {
     return this.#change("DELETE", bindingPath(instance, binding), hints(options), undefined, options, [200, 410]);
   }
 
-  async instanceLastOperation(instance: string, options: WaitOptions = {}): Promise<LastOperationResponse> {
-    return this.#body(await this.#poll(instancePath(instance), options), [200]);
+  async instanceLastOperation(instance: string, options: PollOptions = {}): Promise<Answered<LastOperationResponse>> {
+    return this.#answered(await this.#poll(instancePath(instance), options));
   }
 
   async bindingLastOperation(
     instance: string,
     binding: string,
-    options: WaitOptions = {},
-  ): Promise<LastOperationResponse> {
-    return this.#body(await this.#poll(bindingPath(instance, binding), options), [200]);
+    options: PollOptions = {},
+  ): Promise<Answered<LastOperationResponse>> {
+    return this.#answered(await this.#poll(bindingPath(instance, binding), options));
   }
 
   async waitForInstance(instance: string, options: WaitOptions = {}): Promise<LastOperationResponse> {
@@ -188,7 +212,7 @@ class FetchClient implements Client {
     return this.#wait(bindingPath(instance, binding), options);
   }
 
-  #poll(path: string, options: WaitOptions): Promise<Answer> {
+  #poll(path: string, options: PollOptions): Promise<BrokerAnswer> {
     const operation =
       options.operation === undefined || options.operation === "" ? {} : { operation: options.operation };
     return this.#ask("GET", `${path}/last_operation`, { ...hints(options), ...operation }, undefined, options);
@@ -198,6 +222,8 @@ class FetchClient implements Client {
     const { pace = defaultPace, now = Date.now } = this.#options;
     const seconds = Math.min(options.maximumPollingDuration ?? longestPollingSeconds, longestPollingSeconds);
     const giveUpAt = now() + seconds * 1_000;
+    if (options.retryAfterMs !== undefined)
+      await pause(Math.min(nextPauseMs(0, options.retryAfterMs), seconds * 1_000), options.signal);
     for (let polls = 0; ; polls++) {
       // No answer is no reason to stop asking; being called off is.
       const answer = await this.#poll(path, options).catch((error: unknown) => {
@@ -235,17 +261,23 @@ class FetchClient implements Client {
   ): Promise<Changed<Body>> {
     const incomplete = (options.acceptsIncomplete ?? true) ? { accepts_incomplete: "true" } : {};
     const answer = await this.#ask(method, path, { ...query, ...incomplete }, body, options);
+    const { retryAfterMs } = answer;
     if (answer.status === 202) {
       const accepted = this.#body<Body & { operation?: unknown }>(answer, [202]);
-      return { kind: "accepted", status: 202, body: accepted, operation: operationOf(accepted.operation, answer) };
+      const operation = operationOf(accepted.operation, answer);
+      return { kind: "accepted", status: 202, body: accepted, operation, retryAfterMs };
     }
     // 410 has nothing to say beyond its status.
     if (answer.status === 410 && done.includes(410))
-      return { kind: "done", status: 410, body: (answer.body ?? {}) as Body };
-    return { kind: "done", status: answer.status, body: this.#body<Body>(answer, done) };
+      return { kind: "done", status: 410, body: (answer.body ?? {}) as Body, retryAfterMs };
+    return { kind: "done", status: answer.status, body: this.#body<Body>(answer, done), retryAfterMs };
   }
 
-  #body<Body>(answer: Answer, expected: readonly number[]): Body {
+  #answered<Body>(answer: BrokerAnswer): Answered<Body> {
+    return { status: answer.status, body: this.#body(answer, [200]), retryAfterMs: answer.retryAfterMs };
+  }
+
+  #body<Body>(answer: BrokerAnswer, expected: readonly number[]): Body {
     if (!expected.includes(answer.status)) {
       const said = answer.body?.description;
       const why = typeof said === "string" && said !== "" ? said : "it does not say why";
@@ -266,7 +298,7 @@ class FetchClient implements Client {
     body: object | undefined,
     { identity, requestId, signal }: CallOptions,
     more: Readonly<Record<string, string>> = {},
-  ): Promise<Answer> {
+  ): Promise<BrokerAnswer> {
     const { timeoutMs = defaultTimeoutMs, version = apiVersion, now = Date.now } = this.#options;
     const search = new URLSearchParams(query).toString();
     const timeout = AbortSignal.timeout(timeoutMs);
@@ -292,15 +324,22 @@ class FetchClient implements Client {
       return await readAnswer(response, now);
     } catch (cause) {
       if (cause instanceof BrokerAnswerError) throw cause;
-      const kind = timeout.aborted ? "timed out" : signal?.aborted ? "called off" : "no connection";
+      const sent = !isNotSent(cause);
+      const kind = timeout.aborted
+        ? "timed out"
+        : signal?.aborted
+          ? "called off"
+          : sent
+            ? "connection lost"
+            : "no connection";
       const why = kind === "timed out" ? `no answer within ${timeoutMs} ms` : kind;
-      throw new BrokerAnswerError(`the broker did not answer: ${why}`, { kind, cause });
+      throw new BrokerAnswerError(`the broker did not answer: ${why}`, { kind, sent, cause });
     }
   }
 }
 
 /** `undefined`: the broker names none, and is asked for its last operation. */
-function operationOf(operation: unknown, answer: Answer): string | undefined {
+function operationOf(operation: unknown, answer: BrokerAnswer): string | undefined {
   if (operation === undefined || operation === null || operation === "") return undefined;
   if (typeof operation === "string") return operation;
   // As if there were no body: it is not what the specification says it is.

@@ -1,5 +1,6 @@
-export { type Answer, BrokerAnswerError, type BrokerAnswerErrorKind, parseRetryAfter } from "./answer.js";
+export { type BrokerAnswer, BrokerAnswerError, type BrokerAnswerErrorKind } from "./broker-answer.js";
 export {
+  type Answered,
   type CallOptions,
   type Changed,
   type ChangeOptions,
@@ -8,6 +9,10 @@ export {
   createClient,
   type DeleteOptions,
   type Hints,
+  type PollOptions,
   type WaitOptions,
 } from "./client.js";
+export { RequestNotSentError } from "./not-sent.js";
 export { defaultPace, OperationFailedError, type PollingPace } from "./polling.js";
+export { receivedOf } from "./received.js";
+export { parseRetryAfter } from "./retry-after.js";

@@ -1,5 +1,6 @@
 import type { LastOperationResponse } from "../messages.js";
-import { type Answer, BrokerAnswerError } from "./answer.js";
+import { type BrokerAnswer, BrokerAnswerError } from "./broker-answer.js";
+import { longestRetryAfterMs } from "./retry-after.js";
 
 export interface PollingPace {
   /** The first pause when the broker gives no advice; it grows from poll to poll. */
@@ -10,13 +11,12 @@ export interface PollingPace {
 
 export const defaultPace: PollingPace = { firstMs: 1_000, factor: 1.7, longestMs: 60_000 };
 
-/** Advice beyond these is brought back to them: a broker cannot make a platform spin, or forget. */
-const shortestAdviceMs = 100;
-const longestAdviceMs = 3_600_000;
+/** Shorter advice is brought back to this: a broker cannot make a platform spin. */
+const shortestAdviceMs = 1_000;
 
 /** How long to wait before the next poll: as the broker says, else longer each time. */
 export function nextPauseMs(polls: number, advisedMs: number | undefined, pace: PollingPace = defaultPace): number {
-  if (advisedMs !== undefined) return Math.min(longestAdviceMs, Math.max(shortestAdviceMs, advisedMs));
+  if (advisedMs !== undefined) return Math.min(longestRetryAfterMs, Math.max(shortestAdviceMs, advisedMs));
   return Math.min(pace.longestMs, pace.firstMs * pace.factor ** polls);
 }
 
@@ -29,14 +29,14 @@ export type PollVerdict =
  * What one poll's answer means. Only a valid final state ends polling, and 410 while deleting; anything else, an error included, is
  * asked again (P-POLL-05 to P-POLL-07).
  */
-export function judgePoll(answer: Answer | undefined, deleting: boolean): PollVerdict {
+export function judgePoll(answer: BrokerAnswer | undefined, deleting: boolean): PollVerdict {
   if (answer?.status === 410 && deleting) return { kind: "gone" };
   const last = answer?.status === 200 ? asLastOperation(answer) : undefined;
   if (last !== undefined && last.state !== "in progress") return { kind: "ended", last };
   return { kind: "again", last };
 }
 
-function asLastOperation({ body }: Answer): LastOperationResponse | undefined {
+function asLastOperation({ body }: BrokerAnswer): LastOperationResponse | undefined {
   const state = body?.state;
   if (state !== "in progress" && state !== "succeeded" && state !== "failed") return undefined;
   return body as unknown as LastOperationResponse;

@@ -1,10 +1,13 @@
 import { isJsonObject, type JsonObject } from "../json.js";
+import { parseRetryAfter } from "./retry-after.js";
 
 /**
  * Why there is no answer to go on with:
  * - `answer`: the broker answered, and said no or nothing that can be read; the status tells which
  * - `too large`: its answer was not read to the end
- * - `timed out`, `no connection`, `called off`: no answer within the time of a request, none at all, none wanted any more
+ * - `no connection`: the request was not sent, because the broker could not be reached
+ * - `connection lost`: bytes of the request may have gone out, and no whole answer came back
+ * - `timed out`, `called off`: no answer within the time of a request, none wanted any more; `sent` tells how far it had come
  * - `operation failed`, `operation timed out`: it was accepted and has failed, or has not ended in its time
  */
 export type BrokerAnswerErrorKind =
@@ -12,6 +15,7 @@ export type BrokerAnswerErrorKind =
   | "too large"
   | "timed out"
   | "no connection"
+  | "connection lost"
   | "called off"
   | "operation failed"
   | "operation timed out";
@@ -20,6 +24,8 @@ export type BrokerAnswerErrorKind =
 export class BrokerAnswerError extends Error {
   override readonly name: string = "BrokerAnswerError";
   readonly kind: BrokerAnswerErrorKind;
+  /** `false`: not a byte of the request went out, so the broker knows nothing of it. Otherwise it may have acted. */
+  readonly sent: boolean;
   /** `null`: there was no answer. */
   readonly status: number | null;
   /** The `error` field: platforms tell errors apart by it, never by the description. */
@@ -30,11 +36,17 @@ export class BrokerAnswerError extends Error {
 
   constructor(
     message: string,
-    options: ErrorOptions & { readonly kind: BrokerAnswerErrorKind; readonly answer?: Answer },
+    options: ErrorOptions & {
+      readonly kind: BrokerAnswerErrorKind;
+      readonly answer?: BrokerAnswer;
+      /** Default: it may have been, unless there was no connection. */
+      readonly sent?: boolean;
+    },
   ) {
     super(message, options);
     const { kind, answer } = options;
     this.kind = kind;
+    this.sent = options.sent ?? kind !== "no connection";
     this.status = answer?.status ?? null;
     this.body = answer?.body;
     this.error = textOf(answer?.body?.error);
@@ -43,7 +55,7 @@ export class BrokerAnswerError extends Error {
   }
 }
 
-export interface Answer {
+export interface BrokerAnswer {
   readonly status: number;
   /** `undefined`: there is none, or it is not a JSON object. */
   readonly body: JsonObject | undefined;
@@ -55,7 +67,7 @@ export interface Answer {
 export const largestBody = 8 * 1024 * 1024;
 
 /** The status counts before the body: of an answer that says no, a body that is endless or breaks off is left away. */
-export async function readAnswer(response: Response, now: () => number): Promise<Answer> {
+export async function readAnswer(response: Response, now: () => number): Promise<BrokerAnswer> {
   const text = await readText(response).catch((error: unknown) => {
     if (response.status >= 400) return "";
     throw error;
@@ -72,15 +84,6 @@ export async function readAnswer(response: Response, now: () => number): Promise
     retryAfterMs: parseRetryAfter(response.headers.get("retry-after"), now),
     etag: response.headers.get("etag") ?? undefined,
   };
-}
-
-/** Seconds or a date; anything else is no advice. */
-export function parseRetryAfter(text: string | null, now: () => number): number | undefined {
-  if (text === null) return undefined;
-  if (/^[0-9]{1,9}$/.test(text.trim())) return Number(text) * 1_000;
-  // Date.parse takes much for a date ("-5" is a year); HTTP's begin with the name of a day.
-  const date = /^\s*[A-Za-z]{3,9},? /.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now());
 }
 
 async function readText(response: Response): Promise<string> {

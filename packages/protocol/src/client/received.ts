@@ -1,0 +1,12 @@
+import type { Received } from "../answer-classes.js";
+import type { BrokerAnswerError } from "./broker-answer.js";
+import type { Answered } from "./client.js";
+
+/** What came back of a call of the client, whether it gave an answer or threw: this is what `classify` takes. */
+export function receivedOf(came: Answered<unknown> | BrokerAnswerError): Received {
+  if (!(came instanceof Error))
+    return { kind: "answer", status: came.status, wellFormed: true, retryAfterMs: came.retryAfterMs };
+  const { status, body, error, retryAfterMs, sent } = came;
+  if (status === null) return sent ? { kind: "lost" } : { kind: "not sent" };
+  return { kind: "answer", status, wellFormed: body !== undefined, error, retryAfterMs };
+}
