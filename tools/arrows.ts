@@ -37,7 +37,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     npm: "@osbert/protocol",
     imports: [],
     rule: "protocol points at no other room.",
-    folders: { catalog: [], schemas: [], client: ["catalog"] },
+    folders: { catalog: [], schemas: [], client: ["catalog"], node: ["client"] },
   },
   journal: {
     npm: "@osbert/journal",
