@@ -1,8 +1,8 @@
 import type { JsonObject } from "@osbert/protocol";
 import type { Command } from "commander";
-import { parseDuration } from "../client/duration.js";
 import { exitStatuses } from "../client/exit-status.js";
 import { resourceId } from "../client/resource-id.js";
+import { parseSecondsOption } from "../client/seconds-option.js";
 import { shellQuote } from "../client/shell-quote.js";
 import type { Surroundings } from "../client/surroundings.js";
 import { withExamples } from "../examples-of.js";
@@ -132,7 +132,7 @@ function registerForceDelete(admin: Command, surroundings: Surroundings): void {
       "Cancels what is open, calls the service's unbind and deprovision once each, and forgets the instance whatever comes of them. Says which of them did not end well.",
     )
     .argument("<instance>", theInstance)
-    .option("--within <time>", "how long all functions together may take (default 5m, at most 1h)", parseDuration)
+    .option("--within <time>", "how long all functions together may take (default 5m, at most 1h)", parseSecondsOption)
     .option("--no-wait", "end as soon as the broker has taken the order")
     .option(...yesOption)
     .action((instance: string, options: ForceDeleteOptions) =>

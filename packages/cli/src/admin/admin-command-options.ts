@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { defaultUrl } from "../client/broker-url.js";
-import { parseDuration } from "../client/duration.js";
 import { exitStatuses } from "../client/exit-status.js";
+import { parseSecondsOption } from "../client/seconds-option.js";
 
 /** The options of every admin command, and what its status means. */
 export function withAdminOptions(command: Command): Command {
@@ -12,7 +12,7 @@ export function withAdminOptions(command: Command): Command {
       "a file with the admin API's name:password (else OSBERT_ADMIN_LOGIN=name:password)",
     )
     .option("--ca <file>", "the certificate (PEM) of the authority to trust for https")
-    .option("--request-timeout <time>", "how long one request may take (default 60s)", parseDuration)
+    .option("--request-timeout <time>", "how long one request may take (default 60s)", parseSecondsOption)
     .option("--json", "one JSON document on the standard output, also when it fails")
     .addHelpText("after", statusHelp);
 }

@@ -1,8 +1,8 @@
 import type { JsonObject } from "@osbert/protocol";
 import { type Command, Option } from "commander";
-import { parseDuration } from "../client/duration.js";
 import { type ExitStatus, exitStatuses } from "../client/exit-status.js";
 import { plainJson, plainText } from "../client/plain-text.js";
+import { parseSecondsOption } from "../client/seconds-option.js";
 import { shellQuote } from "../client/shell-quote.js";
 import type { Surroundings } from "../client/surroundings.js";
 import { table } from "../client/table.js";
@@ -93,7 +93,11 @@ function withWhich(command: Command, states: readonly string[]): Command {
     .option("-s, --service <name>", "only of this service, by name or id")
     .option("-l, --plan <name>", "only of this plan, by name or id")
     .addOption(new Option("--state <state>", "only those in this state").choices([...states]))
-    .option("--older-than <time>", "only those accepted, or failed, longer ago than this, such as 1h", parseDuration)
+    .option(
+      "--older-than <time>",
+      "only those accepted, or failed, longer ago than this, such as 1h",
+      parseSecondsOption,
+    )
     .option("--failing", "only those whose last attempt failed")
     .option("--dry-run", "show which it would be, and change nothing");
 }

@@ -1,9 +1,9 @@
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
 import { type Command, Option } from "commander";
-import { parseDuration } from "../client/duration.js";
 import { exitStatuses } from "../client/exit-status.js";
 import { plainJson, plainText } from "../client/plain-text.js";
 import { resourceId } from "../client/resource-id.js";
+import { parseSecondsOption } from "../client/seconds-option.js";
 import type { Surroundings } from "../client/surroundings.js";
 import { table } from "../client/table.js";
 import { withExamples } from "../examples-of.js";
@@ -150,7 +150,7 @@ function registerOperations(admin: Command, surroundings: Surroundings): void {
         "cancelling",
       ]),
     )
-    .option("--older-than <time>", "only those accepted longer ago than this, such as 1h", parseDuration)
+    .option("--older-than <time>", "only those accepted longer ago than this, such as 1h", parseSecondsOption)
     .option("--failing", "only those whose last attempt failed")
     .action((options: OperationsOptions) =>
       runAdminCommand(options, surroundings, "list the operations", async (session) => {

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { defaultUrl } from "./broker-url.js";
-import { parseDuration } from "./duration.js";
 import { exitStatuses } from "./exit-status.js";
 import type { ParameterSource } from "./parameters.js";
+import { parseSecondsOption } from "./seconds-option.js";
 
 /** The options of every client command, and what its status means. */
 export function withBrokerOptions(command: Command): Command {
@@ -14,7 +14,7 @@ export function withBrokerOptions(command: Command): Command {
       "a file with name:password, or with Bearer and a token (else OSBERT_LOGIN=name:password or OSBERT_TOKEN)",
     )
     .option("--ca <file>", "the certificate (PEM) of the authority to trust for https")
-    .option("--request-timeout <time>", "how long one request may take (default 60s)", parseDuration)
+    .option("--request-timeout <time>", "how long one request may take (default 60s)", parseSecondsOption)
     .option("--originating-identity <platform:json>", "on whose behalf, as the broker is told")
     .option("--json", "one JSON document on the standard output, also when it fails")
     .addHelpText("after", statusHelp);
@@ -24,7 +24,11 @@ export function withBrokerOptions(command: Command): Command {
 export function withWaitOptions(command: Command): Command {
   return command
     .option("--no-wait", "end as soon as the broker has taken the order")
-    .option("--timeout <time>", "wait no longer than this, such as 90s or 10m; the operation goes on", parseDuration)
+    .option(
+      "--timeout <time>",
+      "wait no longer than this, such as 90s or 10m; the operation goes on",
+      parseSecondsOption,
+    )
     .option("--sync", "ask the broker to finish before it answers");
 }
 

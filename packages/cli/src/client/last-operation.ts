@@ -4,12 +4,12 @@ import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
 import { bearAbsence } from "./bear-absence.js";
 import { ofExistingInstance, withBrokerOptions, withPlanOptions } from "./command-options.js";
-import { parseDuration } from "./duration.js";
 import { CommandError, type ExitStatus, exitStatuses } from "./exit-status.js";
 import { findPlan, findService } from "./find-plan.js";
 import { plainJson, plainText } from "./plain-text.js";
 import { resourceId } from "./resource-id.js";
 import { runCommand } from "./run-command.js";
+import { parseSecondsOption } from "./seconds-option.js";
 import type { BrokerOptions, Session } from "./session.js";
 import type { Surroundings } from "./surroundings.js";
 import { waitForEnd } from "./wait-for-end.js";
@@ -32,7 +32,7 @@ export function registerLastOperation(program: Command, surroundings: Surroundin
     .argument("[binding]", "the name you gave it")
     .option("--operation <text>", "which operation, as the broker called it when it took the order")
     .option("--wait", "wait until it has ended")
-    .option("--timeout <time>", "with --wait: no longer than this, such as 90s or 10m", parseDuration)
+    .option("--timeout <time>", "with --wait: no longer than this, such as 90s or 10m", parseSecondsOption)
     .action((instance: string, binding: string | undefined, options: Options) =>
       runCommand(options, surroundings, `look at the last operation on ${binding ?? instance}`, (session) =>
         lastOperation(session, instance, binding, options),

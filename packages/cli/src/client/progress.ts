@@ -1,4 +1,4 @@
-import { printDuration } from "./duration.js";
+import { formatElapsedMs } from "../duration.js";
 import { fitting, plainText } from "./plain-text.js";
 import type { Surroundings } from "./surroundings.js";
 
@@ -28,7 +28,7 @@ function liveLine(what: string, { stderr, env, now }: Surroundings): Progress {
   let frame = 0;
   const draw = (): void => {
     const mark = frames[frame++ % frames.length];
-    const line = `${mark} ${what} (${printDuration(now() - started)})${news === "" ? "" : `: ${news}`}`;
+    const line = `${mark} ${what} (${formatElapsedMs(now() - started)})${news === "" ? "" : `: ${news}`}`;
     // One column stays free: a full line makes some terminals go to the next.
     stderr.write(clearLine + fitting(line, Math.max(20, stderr.columns ?? 80) - 1));
   };

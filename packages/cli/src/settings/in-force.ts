@@ -1,4 +1,4 @@
-import { formatDuration } from "./duration.js";
+import { formatDurationMs } from "../duration.js";
 import { Secret } from "./secret.js";
 import type { Contents, Fields, JsonValue, Picture, Shape } from "./shape.js";
 import { type Place, placeName } from "./written.js";
@@ -58,7 +58,7 @@ function isSimple(shape: Shape): boolean {
 
 function shown(shape: Shape, value: unknown): JsonValue {
   if (value instanceof Secret) return value.toString();
-  if (shape.kind === "duration") return value === null ? "forever" : formatDuration(value as number);
+  if (shape.kind === "duration") return value === null ? "forever" : formatDurationMs(value as number);
   if (shape.kind === "image" || shape.kind === "contents") return (value as Picture | Contents).path;
   return value as JsonValue;
 }

@@ -1,4 +1,4 @@
-import { durationPattern } from "./duration.js";
+import { durationPattern } from "../duration.js";
 import type { Field, Fields, GroupShape, JsonValue, Shape } from "./shape.js";
 import { table } from "./table.js";
 

@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, resolve } from "node:path";
+import { parseDurationMs } from "../duration.js";
 import { advice, mustHave, not, oneOf } from "./advice.js";
-import { parseDuration } from "./duration.js";
 import { fileVariableOf, variableOf } from "./environment.js";
 import type { Fault } from "./fault.js";
 import { imageDataUri, largestImageBytes } from "./image.js";
@@ -144,7 +144,7 @@ class Reader {
       case "duration": {
         const text = textIn(written) ?? "";
         if (shape.forever && text === "forever") return null;
-        const ms = parseDuration(text);
+        const ms = parseDurationMs(text);
         if (ms === undefined)
           return wrong(
             `must be a number with a unit: ms, s, m, h or d${shape.forever ? ", or forever" : ""}${not(written)}`,

@@ -1,4 +1,4 @@
-import { formatDuration } from "../settings/duration.js";
+import { formatDurationMs, unitsMs } from "../duration.js";
 
 /** As Spring's conversion has it. */
 export function springBoolean(text: string): boolean | undefined {
@@ -7,14 +7,14 @@ export function springBoolean(text: string): boolean | undefined {
   return ["false", "off", "no", "0"].includes(word) ? false : undefined;
 }
 
-const units = { ns: 1e-6, us: 1e-3, ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const units = { ns: 1e-6, us: 1e-3, ...unitsMs } as const;
 
 /** A duration of Spring (`10d`, `PT2H`, or a number of milliseconds) in the form of the settings. `undefined`: it is none. */
 export function springDuration(text: string): string | undefined {
   const simple = /^\+?([0-9]{1,15})(ns|us|ms|s|m|h|d)?$/i.exec(text.trim());
   if (simple !== null) {
     const unit = (simple[2] ?? "ms").toLowerCase() as keyof typeof units;
-    return formatDuration(Math.ceil(Number(simple[1]) * units[unit]));
+    return formatDurationMs(Math.ceil(Number(simple[1]) * units[unit]));
   }
   const iso =
     /^P(?:([0-9]{1,6})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})(?:\.[0-9]{1,9})?S)?)?$/i.exec(
@@ -22,7 +22,7 @@ export function springDuration(text: string): string | undefined {
     );
   if (iso === null) return undefined;
   const [d, h, m, s] = iso.slice(1).map((part) => Number(part ?? 0)) as [number, number, number, number];
-  return formatDuration(d * units.d + h * units.h + m * units.m + s * units.s);
+  return formatDurationMs(d * units.d + h * units.h + m * units.m + s * units.s);
 }
 
 const macros: Readonly<Record<string, string>> = {
