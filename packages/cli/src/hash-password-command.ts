@@ -2,7 +2,7 @@ import { hashPassword } from "@osbert/broker/http";
 import type { Command } from "commander";
 import { withExamples } from "./examples-of.js";
 import { operatorGroup } from "./operator-group.js";
-import { Told, telling } from "./told.js";
+import { reportErrors, UserError } from "./user-error.js";
 
 const longestPassword = 1_024;
 
@@ -13,7 +13,7 @@ export function registerHashPassword(program: Command): void {
     .helpGroup(operatorGroup)
     .summary("make a passwordHash of a password")
     .description("Reads a password from standard input, and prints its hash for a `passwordHash` of the settings.")
-    .action(() => telling(hashInput));
+    .action(() => reportErrors(hashInput));
   withExamples(command, [
     { does: "of a password in a file", command: "osbert hash-password < password.txt > password-hash.txt" },
   ]);
@@ -24,10 +24,10 @@ async function hashInput(): Promise<void> {
   let text = "";
   for await (const chunk of process.stdin.setEncoding("utf8")) {
     text += String(chunk);
-    if (text.length > longestPassword) throw new Told(`a password has at most ${longestPassword} characters`);
+    if (text.length > longestPassword) throw new UserError(`a password has at most ${longestPassword} characters`);
   }
   // The line's end is no part of it.
   const password = text.replace(/\r?\n$/, "");
-  if (password === "") throw new Told("there is no password on standard input");
+  if (password === "") throw new UserError("there is no password on standard input");
   process.stdout.write(`${await hashPassword(password)}\n`);
 }

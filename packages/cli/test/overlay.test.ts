@@ -13,13 +13,13 @@ import { overlay } from "../src/serve/overlay.js";
 import { faultLine } from "../src/settings/fault.js";
 import { loadSettings } from "../src/settings/load.js";
 import { services } from "./fixtures/services.js";
-import { outsideWith } from "./outside.js";
+import { systemWith } from "./system.js";
 
 const svg = "<svg xmlns='http://www.w3.org/2000/svg'/>";
 
 function overlaid(catalog: string, given: readonly (Service | ServiceFunctions)[] = services) {
   const files = { "/place/o.yaml": `module: s.ts\ncatalog:\n  services:\n${catalog}`, "/place/i.svg": svg };
-  const { settings, places } = loadSettings("o.yaml", outsideWith(files, { SECRET: "dashboard" }));
+  const { settings, places } = loadSettings("o.yaml", systemWith(files, { SECRET: "dashboard" }));
   return { ...overlay(given, settings.catalog, places), places };
 }
 

@@ -8,8 +8,8 @@ import { read } from "../src/settings/read.js";
 import { settingsReference } from "../src/settings/reference.js";
 import type { Field, Fields } from "../src/settings/shape.js";
 import { table } from "../src/settings/table.js";
-import { writtenAs } from "../src/settings/written.js";
-import { outsideWith } from "./outside.js";
+import { toValueNode } from "../src/settings/value-node.js";
+import { systemWith } from "./system.js";
 
 function committed(path: string): string {
   return readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8");
@@ -37,7 +37,7 @@ function linesOf(fields: Fields, key = ""): readonly (readonly [string, Field])[
 
 const pem = "-----BEGIN CERTIFICATE-----";
 const named = { "/etc/osbert/tls.crt": pem, "/etc/osbert/tls.key": pem, "/etc/osbert/clients.crt": pem };
-const outside = outsideWith(
+const system = systemWith(
   {
     ...named,
     "/run/secrets/platform-password": "x",
@@ -51,8 +51,8 @@ const outside = outsideWith(
 test.each(linesOf(table).filter(([, { example }]) => example !== undefined))(
   "the example of %s is valid",
   (_key, field) => {
-    const written = writtenAs({ it: field.example }, { kind: "default" });
-    expect(read({ it: field }, written, outside).faults).toEqual([]);
+    const written = toValueNode({ it: field.example }, { kind: "default" });
+    expect(read({ it: field }, written, system).faults).toEqual([]);
   },
 );
 
@@ -68,14 +68,14 @@ test("all of the catalog is applied by a reload, and marked so", () => {
 test("the settings of the README hold", () => {
   const [, yaml = ""] = /```yaml\n([\s\S]*?)```/.exec(committed("packages/cli/README.md")) ?? [];
   const files = { "/place/osbert.yaml": yaml, "/place/greeting.svg": "<svg></svg>" };
-  const { settings } = loadSettings(undefined, outsideWith(files, { PLATFORM_PASSWORD: "x" }));
+  const { settings } = loadSettings(undefined, systemWith(files, { PLATFORM_PASSWORD: "x" }));
   expect(settings.catalog.services.get("greeting")?.displayName).toBe("Greetings");
 });
 
 test("the settings of the guide to catalogs in YAML hold, and make a catalog", () => {
   const [, yaml = ""] = /```yaml\n([\s\S]*?)```/.exec(committed("docs/guides/catalog-in-yaml.md")) ?? [];
   const files = { "/place/osbert.yaml": yaml, "/place/database.png": Buffer.from("\x89PNG\r\n\x1a\n", "latin1") };
-  const { settings, places } = loadSettings(undefined, outsideWith(files));
+  const { settings, places } = loadSettings(undefined, systemWith(files));
   const functions = defineServiceFunctions({ name: "database", bind: async () => ({ credentials: {} }) });
   const { services, faults } = overlay([functions], settings.catalog, places);
   expect(faults).toEqual([]);

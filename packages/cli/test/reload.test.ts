@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { reloader } from "../src/serve/reload.js";
 import { changesBetween } from "../src/settings/changes.js";
 import { loadSettings } from "../src/settings/load.js";
-import { outsideWith } from "./outside.js";
+import { systemWith } from "./system.js";
 
 function loaded(yaml: string) {
-  return loadSettings("o.yaml", outsideWith({ "/place/o.yaml": `module: s.ts\n${yaml}` }));
+  return loadSettings("o.yaml", systemWith({ "/place/o.yaml": `module: s.ts\n${yaml}` }));
 }
 
 test("what a reload applies is told apart from what needs a restart", () => {

@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { inForce } from "../src/settings/in-force.js";
 import { loadSettings } from "../src/settings/load.js";
-import { realOutside } from "../src/settings/outside.js";
+import { realSystem } from "../src/settings/system.js";
 import { table } from "../src/settings/table.js";
-import { outsideWith } from "./outside.js";
 import { folderWith } from "./program.js";
+import { systemWith } from "./system.js";
 
-type World = Parameters<typeof outsideWith>;
+type World = Parameters<typeof systemWith>;
 
 function load(yaml: string, environment: World[1] = {}, files: World[0] = {}) {
-  return loadSettings("osbert.yaml", outsideWith({ ...files, "/place/osbert.yaml": yaml }, environment));
+  return loadSettings("osbert.yaml", systemWith({ ...files, "/place/osbert.yaml": yaml }, environment));
 }
 
 /** The lines that a person reads. */
@@ -65,7 +65,7 @@ describe("values", () => {
       OSBERT_PLATFORMS: "one, two",
       OSBERT_API_CASCADE: "true",
     };
-    const { settings, file } = loadSettings(undefined, outsideWith({}, environment));
+    const { settings, file } = loadSettings(undefined, systemWith({}, environment));
     expect(file).toBeUndefined();
     expect(settings.listen.port).toBe(9000);
     expect(settings.data).toBe("/place/d");
@@ -101,7 +101,7 @@ describe("values", () => {
 
   test("paths start from the folder of the file, those of the environment from the current one", () => {
     const files = { "/place/etc/o.yaml": "module: s.ts\n" };
-    const { settings } = loadSettings("etc/o.yaml", outsideWith(files, { OSBERT_DATA: "d" }));
+    const { settings } = loadSettings("etc/o.yaml", systemWith(files, { OSBERT_DATA: "d" }));
     expect(settings.module).toBe("/place/etc/s.ts");
     expect(settings.data).toBe("/place/d");
   });
@@ -162,7 +162,7 @@ describe("faults", () => {
   });
 
   test("without a file, what is missing is told with the name of the file to write", () => {
-    expect(() => loadSettings(undefined, outsideWith({}))).toThrow(
+    expect(() => loadSettings(undefined, systemWith({}))).toThrow(
       "module: is missing; write e.g. module: services.ts in osbert.yaml, which is not there",
     );
   });
@@ -222,11 +222,11 @@ describe("faults", () => {
   });
 
   test("a file that is named must be there", () => {
-    expect(() => loadSettings("no.yaml", outsideWith({}))).toThrow("no.yaml is not there");
+    expect(() => loadSettings("no.yaml", systemWith({}))).toThrow("no.yaml is not there");
   });
 
   test("a file that is no UTF-8 is refused", () => {
-    expect(() => loadSettings("o.yaml", outsideWith({ "/place/o.yaml": Buffer.from([0xff, 0xfe]) }))).toThrow(
+    expect(() => loadSettings("o.yaml", systemWith({ "/place/o.yaml": Buffer.from([0xff, 0xfe]) }))).toThrow(
       "o.yaml is not UTF-8; save it as UTF-8",
     );
   });
@@ -236,8 +236,8 @@ test("a pipe or a folder in place of a file is refused, not waited for", () => {
   const folder = folderWith({});
   execFileSync("mkfifo", [join(folder, "pipe")]);
   for (const name of ["pipe", ""]) {
-    const outside = { ...realOutside(), folder };
-    expect(() => loadSettings(join(folder, name), outside)).toThrow(/ is (not a file|a folder)$/);
+    const system = { ...realSystem(), folder };
+    expect(() => loadSettings(join(folder, name), system)).toThrow(/ is (not a file|a folder)$/);
   }
 });
 

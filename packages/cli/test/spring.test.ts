@@ -3,13 +3,13 @@ import { loadSettings } from "../src/settings/load.js";
 import { readSpringFile } from "../src/spring/read-spring-file.js";
 import { settingsYaml } from "../src/spring/settings-yaml.js";
 import { toSettings } from "../src/spring/to-settings.js";
-import { outsideWith } from "./outside.js";
+import { systemWith } from "./system.js";
 
 const svg = "<svg xmlns='http://www.w3.org/2000/svg'/>";
 
 /** What is printed for a file of this name. */
 function imported(text: string, file = "application.yml") {
-  const { properties, notes } = readSpringFile(file, outsideWith({ [`/place/${file}`]: text }));
+  const { properties, notes } = readSpringFile(file, systemWith({ [`/place/${file}`]: text }));
   const converted = toSettings(properties);
   const yaml = settingsYaml({ ...converted, notes: [...notes, ...converted.notes] }, file);
   return { yaml, settings: converted.settings, comments: yaml.split("\n").filter((line) => line.startsWith("#")) };
@@ -17,7 +17,7 @@ function imported(text: string, file = "application.yml") {
 
 /** What the settings that were printed come to. */
 function accepted(yaml: string, environment: Readonly<Record<string, string>> = {}) {
-  return loadSettings("o.yaml", outsideWith({ "/place/o.yaml": yaml, "/place/books.png": svg }, environment)).settings;
+  return loadSettings("o.yaml", systemWith({ "/place/o.yaml": yaml, "/place/books.png": svg }, environment)).settings;
 }
 
 const whole = `

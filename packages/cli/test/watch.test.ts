@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { watchFiles } from "../src/serve/watch.js";
-import { digestOf, realOutside } from "../src/settings/outside.js";
+import { digestOf, realSystem } from "../src/settings/system.js";
 import { folderWith } from "./program.js";
 
 /** A busy machine takes its time; a quiet one does not wait. */
@@ -15,16 +15,16 @@ afterEach(() => {
 
 /** A watch that has looked once, and from now on sees only what the system tells it. */
 async function watching(...files: readonly string[]) {
-  const outside = realOutside();
+  const system = realSystem();
   let reads = 0;
   const readFile = (path: string, most: number) => {
     reads += 1;
-    return outside.readFile(path, most);
+    return system.readFile(path, most);
   };
   const changed = vi.fn();
-  const watch = watchFiles({ outside: { ...outside, readFile }, changed, failed: vi.fn() });
+  const watch = watchFiles({ system: { ...system, readFile }, changed, failed: vi.fn() });
   open.push(watch);
-  watch.follow(new Map(files.map((file) => [file, digestOf(outside, file)])));
+  watch.follow(new Map(files.map((file) => [file, digestOf(system, file)])));
   await vi.waitFor(() => expect(reads).toBe(files.length), patience);
   return { changed, told: (times: number) => vi.waitFor(() => expect(changed).toHaveBeenCalledTimes(times), patience) };
 }
@@ -81,7 +81,7 @@ test("a file that is missing is seen when it comes, and others in its folder are
 test("what changed between reading and watching is told", async () => {
   const file = join(folderWith({ file: "1" }), "file");
   const changed = vi.fn();
-  const watch = watchFiles({ outside: realOutside(), changed, failed: vi.fn() });
+  const watch = watchFiles({ system: realSystem(), changed, failed: vi.fn() });
   open.push(watch);
   watch.follow(new Map([[file, "the digest of what it was"]]));
   await vi.waitFor(() => expect(changed).toHaveBeenCalledTimes(1), patience);
@@ -89,7 +89,7 @@ test("what changed between reading and watching is told", async () => {
 
 test("a folder that is not there is told of, and breaks nothing", () => {
   const failed = vi.fn();
-  const watch = watchFiles({ outside: realOutside(), changed: vi.fn(), failed });
+  const watch = watchFiles({ system: realSystem(), changed: vi.fn(), failed });
   open.push(watch);
   watch.follow(new Map([["/no/such/folder/file", ""]]));
   expect(failed).toHaveBeenCalledWith("/no/such/folder", expect.anything());

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { processSurroundings, type Surroundings } from "../client/surroundings.js";
-import { registerActing } from "./acting.js";
 import { registerBulk } from "./bulk.js";
-import { registerLooking } from "./looking.js";
+import { registerChangeCommands } from "./change-commands.js";
+import { registerReadCommands } from "./read-commands.js";
 
 /** `osbert admin …`: look into a running broker and mend it, through its admin API. */
 export function registerAdminCommands(program: Command, surroundings: Surroundings = processSurroundings()): void {
@@ -11,7 +11,7 @@ export function registerAdminCommands(program: Command, surroundings: Surroundin
     .summary("look into a broker and mend it")
     .description("Commands for those who operate a broker. They need a credential of the broker's admin API.")
     .helpGroup("Commands for operators:");
-  registerLooking(admin, surroundings);
-  registerActing(admin, surroundings);
+  registerReadCommands(admin, surroundings);
+  registerChangeCommands(admin, surroundings);
   registerBulk(admin, surroundings);
 }

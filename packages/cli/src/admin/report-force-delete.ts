@@ -4,8 +4,8 @@ import { plainJson, plainText } from "../client/plain-text.js";
 import { startProgress } from "../client/progress.js";
 import type { AdminSession } from "./admin-session.js";
 import { objectAt, textAt } from "./answer-fields.js";
-import { passedOverText } from "./looking.js";
 import { segment } from "./print.js";
+import { passedOverText } from "./read-commands.js";
 
 const pauseMs = 500;
 const ends: ReadonlySet<string> = new Set(["succeeded", "failed", "cancelled"]);

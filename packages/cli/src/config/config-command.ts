@@ -7,11 +7,11 @@ import { inForce } from "../settings/in-force.js";
 import { inline } from "../settings/inline.js";
 import { settingsSchema } from "../settings/json-schema.js";
 import { loadSettings, usualFile } from "../settings/load.js";
-import { realOutside } from "../settings/outside.js";
 import { settingsReference } from "../settings/reference.js";
+import { realSystem } from "../settings/system.js";
 import { table } from "../settings/table.js";
 import { registerImportSpring } from "../spring/import-spring-command.js";
-import { telling } from "../told.js";
+import { reportErrors } from "../user-error.js";
 
 interface Options {
   readonly json?: true;
@@ -32,7 +32,7 @@ export function registerConfig(program: Command): void {
     .option("--json", "print it as JSON")
     .option("--schema", "print the JSON Schema of the settings, for editors")
     .option("--reference", "print the reference page of all settings, as Markdown")
-    .action((file: string | undefined, options: Options) => telling(async () => print(file, options)));
+    .action((file: string | undefined, options: Options) => reportErrors(async () => print(file, options)));
   withExamples(command, [
     { does: `what ${usualFile} and the environment say`, command: "osbert config" },
     { does: "the same of another file, for a program", command: "osbert config production.yaml --json" },
@@ -51,7 +51,7 @@ function print(file: string | undefined, options: Options): void {
 }
 
 function inForceAs(form: "json" | "text", file: string | undefined): string {
-  const { settings, places } = loadSettings(file, realOutside());
+  const { settings, places } = loadSettings(file, realSystem());
   if (!existsSync(settings.module)) {
     const place = places.get("module") ?? { kind: "default" };
     throw new SettingsError([{ place, key: "module", message: `there is no file ${settings.module}` }]);

@@ -15,21 +15,21 @@ import type { Logger } from "pino";
 import { SettingsError } from "../settings/fault.js";
 import type { Loaded } from "../settings/load.js";
 import type { Settings } from "../settings/table.js";
-import { Told } from "../told.js";
+import { UserError } from "../user-error.js";
 import { auditFile } from "./audit-file.js";
+import { credentialsOf, exchangeableAuthentication, operatorCredentialsOf } from "./authentication.js";
 import { catalogFaults } from "./catalog-faults.js";
+import { type GeneratedCredential, generatedCredential } from "./generated-credential.js";
 import type { Exported } from "./load-module.js";
-import { type MadeCredential, madeCredential } from "./made-credential.js";
 import { overlay } from "./overlay.js";
 import { checkTls, secureContextOf } from "./tls.js";
 import { sendTraces } from "./tracing.js";
-import { credentialsOf, exchangeableAuthentication, operatorCredentialsOf } from "./who-may-ask.js";
 
 export interface Assembled {
   readonly broker: Broker;
   readonly serveOptions: ServeOptions;
   /** Made because the settings name none. */
-  readonly made: MadeCredential | null;
+  readonly made: GeneratedCredential | null;
   /** After the broker has stopped. */
   readonly endTraces: () => Promise<void>;
   /** Applies what can be changed while it runs. Throws, and has changed nothing, if it is refused. */
@@ -63,7 +63,7 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
     createBroker({ ...brokerOptions(settings), ...seeing, ...audit, services: offered, store }),
   );
   const isOpen = settings.authentication === "none";
-  const made = isOpen || credentials.length > 0 ? null : await madeCredential(settings.data);
+  const made = isOpen || credentials.length > 0 ? null : await generatedCredential(settings.data);
   const who = exchangeableAuthentication(made === null ? credentials : [made.credential], log);
   return {
     broker,
@@ -81,7 +81,7 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
       checkTls(next);
       const others = credentialsOf(next);
       if (!isOpen && made === null && others.length === 0) {
-        throw new Told("nobody could ask any more: no credentials are left; only a restart makes one");
+        throw new UserError("nobody could ask any more: no credentials are left; only a restart makes one");
       }
       const secure = secureContextOf(next.settings, served);
       await offering(next, services, (offered) =>
@@ -181,7 +181,7 @@ async function offering<T>(
       throw new SettingsError(catalogFaults(error, overlaid.services, places, settings.module));
     }
     if (error instanceof PlansInUseError) {
-      throw new Told(`${error.message}\nWith catalog.retirePlansInUse: true they are taken out nonetheless`);
+      throw new UserError(`${error.message}\nWith catalog.retirePlansInUse: true they are taken out nonetheless`);
     }
     throw scheduleFault(error, places) ?? error;
   }

@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Audit } from "@osbert/broker/admin";
-import { Told } from "../told.js";
+import { UserError } from "../user-error.js";
 
 /**
  * The audit trail as a file of JSON Lines, one entry a line. When it resolves, the lines are on the disk. The file is opened for each
@@ -13,7 +13,7 @@ import { Told } from "../told.js";
 export async function auditFile(path: string): Promise<Audit> {
   // Now, and not when the first entries are due, which is weeks from now.
   await append(path, "").catch((cause: NodeJS.ErrnoException) => {
-    throw new Told(`audit.file ${path} cannot be written (${cause.code})`, { cause });
+    throw new UserError(`audit.file ${path} cannot be written (${cause.code})`, { cause });
   });
   let last: Promise<void> = Promise.resolve();
   return (entries) => {

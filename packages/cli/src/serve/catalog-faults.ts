@@ -1,6 +1,6 @@
 import type { CatalogError, Service } from "@osbert/broker";
 import type { Fault } from "../settings/fault.js";
-import type { Place } from "../settings/written.js";
+import type { Place } from "../settings/value-node.js";
 
 /** Faults of the catalog, each with the place in the file that is nearest to it; what the file does not speak of is the module's. */
 export function catalogFaults(

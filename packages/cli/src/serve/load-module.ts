@@ -2,7 +2,7 @@ import { access } from "node:fs/promises";
 import { extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Service, ServiceFunctions } from "@osbert/broker";
-import { Told } from "../told.js";
+import { UserError } from "../user-error.js";
 
 /** What a module's default function is given. */
 export interface ModuleContext {
@@ -21,7 +21,7 @@ export type Exported = Service | ServiceFunctions;
  */
 export async function loadModule(path: string, context: ModuleContext): Promise<readonly Exported[]> {
   await access(path).catch(() => {
-    throw new Told(`the module ${path} is not there; write its path as module: in the settings`);
+    throw new UserError(`the module ${path} is not there; write its path as module: in the settings`);
   });
   if (/^\.[cm]?tsx?$/.test(extname(path))) {
     const { register } = await import("tsx/esm/api");
@@ -39,13 +39,13 @@ export async function loadModule(path: string, context: ModuleContext): Promise<
 
 function checked(found: unknown, path: string): readonly Exported[] {
   const advice = 'write `export const services = [defineService({ … })]`, with defineService from "@osbert/broker"';
-  if (!Array.isArray(found)) throw new Told(`${path} must export a list of services; ${advice}`);
+  if (!Array.isArray(found)) throw new UserError(`${path} must export a list of services; ${advice}`);
   found.forEach((service: unknown, index) => {
     const { id, name, plans } = (service ?? {}) as Readonly<Partial<Record<"id" | "name" | "plans", unknown>>>;
     // What has an id is meant for the catalog; functions without one are for the settings to use.
     const isFunctions = id === undefined && plans === undefined;
     if (typeof name !== "string" || !(isFunctions || (typeof plans === "object" && plans !== null)))
-      throw new Told(`item ${index + 1} of the services that ${path} exports is not a service; ${advice}`);
+      throw new UserError(`item ${index + 1} of the services that ${path} exports is not a service; ${advice}`);
   });
   return found as readonly Exported[];
 }
@@ -60,9 +60,9 @@ async function run<T>(what: string, path: string, work: () => Promise<T> | T): P
     const where = line === undefined ? "" : `\n${line}`;
     // Node's own words for it are of a cycle that nobody has written.
     if ((cause as { readonly code?: unknown }).code === "ERR_REQUIRE_CYCLE_MODULE")
-      throw new Told(`${what}: it is taken for a CommonJS module; write "type": "module" into its package.json`, {
+      throw new UserError(`${what}: it is taken for a CommonJS module; write "type": "module" into its package.json`, {
         cause,
       });
-    throw new Told(`${what}: ${message}${where}`, { cause });
+    throw new UserError(`${what}: ${message}${where}`, { cause });
   }
 }

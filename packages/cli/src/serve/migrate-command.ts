@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
 import { operatorGroup } from "../operator-group.js";
 import { loadSettings, usualFile } from "../settings/load.js";
-import { realOutside } from "../settings/outside.js";
-import { telling } from "../told.js";
+import { realSystem } from "../settings/system.js";
+import { reportErrors } from "../user-error.js";
 import { chooseStore, storeTrouble } from "./open-store.js";
 
 /** `osbert migrate`: brings the store up to date. */
@@ -16,14 +16,14 @@ export function registerMigrate(program: Command): void {
       "Brings the tables of the store up to date. Needed only with `database.migrate: false`; otherwise `osbert serve` does it at start. It can be repeated.",
     )
     .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
-    .action((file: string | undefined) => telling(() => migrate(file)));
+    .action((file: string | undefined) => reportErrors(() => migrate(file)));
   withExamples(command, [
     { does: "the store that these settings name", command: "osbert migrate /etc/osbert/production.yaml" },
   ]);
 }
 
 async function migrate(file: string | undefined): Promise<void> {
-  const { settings } = loadSettings(file, realOutside());
+  const { settings } = loadSettings(file, realSystem());
   const { store, address, release } = await chooseStore(settings, { migrate: true });
   try {
     await store.open();

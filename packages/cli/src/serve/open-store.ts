@@ -2,7 +2,7 @@ import { dirname, resolve } from "node:path";
 import { JournalError, type Store } from "@osbert/journal";
 import { type EncryptedStore, encryptedStore, parseKeyRing } from "@osbert/journal/encryption";
 import type { Settings } from "../settings/table.js";
-import { Told } from "../told.js";
+import { UserError } from "../user-error.js";
 import { makeFolder } from "./make-folder.js";
 
 /** A store that is not open yet, and what it needs to be let go of afterwards. */
@@ -39,7 +39,7 @@ async function choosePlainStore(
     const path = resolve(settings.data, url.slice("sqlite:".length));
     const { sqliteStore } = await import("@osbert/journal/sqlite");
     await makeFolder(dirname(path)).catch((error: unknown) => {
-      throw new Told(`the folder ${dirname(path)} for the store cannot be made${whyOf(error)}`, { cause: error });
+      throw new UserError(`the folder ${dirname(path)} for the store cannot be made${whyOf(error)}`, { cause: error });
     });
     return { store: sqliteStore(path), address: `sqlite:${path}`, release: nothing };
   }
@@ -80,14 +80,14 @@ export function storeTrouble(error: unknown, address: string): unknown {
       "schema-missing": "; run `osbert migrate`",
       "key-missing": "; set `keys` to a ring that has them",
     };
-    return new Told(
+    return new UserError(
       `the store ${address} cannot be opened: ${reason}${Object.hasOwn(advice, error.code) ? advice[error.code as keyof typeof advice] : ""}`,
       { cause: error },
     );
   }
   const { code } = error as { readonly code?: unknown };
   if (typeof code !== "string") return error;
-  return new Told(`the store ${address} cannot be opened${whyOf(error)}`, { cause: error });
+  return new UserError(`the store ${address} cannot be opened${whyOf(error)}`, { cause: error });
 }
 
 function whyOf(error: unknown): string {

@@ -1,13 +1,13 @@
 import { serve } from "@osbert/broker/http";
 import { type Loaded, loadSettings } from "../settings/load.js";
-import { realOutside } from "../settings/outside.js";
+import { realSystem } from "../settings/system.js";
 import type { Settings } from "../settings/table.js";
-import { placeName } from "../settings/written.js";
-import { Told } from "../told.js";
+import { placeName } from "../settings/value-node.js";
+import { UserError } from "../user-error.js";
 import { assemble, type Parts } from "./assemble.js";
+import type { GeneratedCredential } from "./generated-credential.js";
 import { loadModule } from "./load-module.js";
 import { createLog } from "./log.js";
-import type { MadeCredential } from "./made-credential.js";
 import { makeFolder } from "./make-folder.js";
 import { chooseStore, storeTrouble } from "./open-store.js";
 import { reloader } from "./reload.js";
@@ -17,8 +17,8 @@ import { watchFiles } from "./watch.js";
 export async function run(file: string | undefined): Promise<void> {
   const hangUps = signals("SIGHUP");
   outliveReaders();
-  const outside = realOutside();
-  const started = loadSettings(file, outside);
+  const system = realSystem();
+  const started = loadSettings(file, system);
   const { settings } = started;
   const log = createLog(settings.log);
   await makeData(settings.data);
@@ -40,7 +40,7 @@ export async function run(file: string | undefined): Promise<void> {
 
   const reloading = reloader({
     started,
-    load: () => loadSettings(started.file ?? file, outside),
+    load: () => loadSettings(started.file ?? file, system),
     apply: (next) => apply(next, served),
     log,
   });
@@ -50,7 +50,7 @@ export async function run(file: string | undefined): Promise<void> {
     if (settings.reload.watch) watching.follow(reloading.files);
   };
   const watching = watchFiles({
-    outside,
+    system,
     changed: () => void reload("a file changed"),
     failed: (folder) => log.warn(`${folder} cannot be watched; send SIGHUP after a change`),
   });
@@ -109,16 +109,18 @@ function signals(signal: NodeJS.Signals) {
 
 async function makeData(folder: string): Promise<void> {
   await makeFolder(folder).catch((error: NodeJS.ErrnoException) => {
-    throw new Told(`the folder ${folder} cannot be made (${error.code}); write another one as data: in the settings`);
+    throw new UserError(
+      `the folder ${folder} cannot be made (${error.code}); write another one as data: in the settings`,
+    );
   });
 }
 
-function announce(url: string, made: MadeCredential | null, address: string, services: number): void {
+function announce(url: string, made: GeneratedCredential | null, address: string, services: number): void {
   const count = `${services} service${services === 1 ? "" : "s"}`;
   process.stdout.write(`${madeLine(made)}osbert answers at ${url} with ${count}; its journal is in ${address}\n`);
 }
 
-function madeLine(made: MadeCredential | null): string {
+function madeLine(made: GeneratedCredential | null): string {
   if (made === null) return "";
   const { password, file, credential } = made;
   return password === null
@@ -140,9 +142,9 @@ function untilStopped(): Promise<NodeJS.Signals> {
   });
 }
 
-function portTrouble(error: unknown, { listen: { host, port } }: Settings): Told | undefined {
+function portTrouble(error: unknown, { listen: { host, port } }: Settings): UserError | undefined {
   const { code, syscall } = error as NodeJS.ErrnoException;
-  const tell = (why: string) => new Told(`cannot listen on ${host}, port ${port}: ${why}`, { cause: error });
+  const tell = (why: string) => new UserError(`cannot listen on ${host}, port ${port}: ${why}`, { cause: error });
   if (code === "EADDRINUSE") return tell("it is in use; set listen.port or PORT to another one");
   if (syscall !== "listen" && syscall !== "getaddrinfo") return undefined;
   if (code === "EACCES") return tell("this user may not; take a port above 1023");

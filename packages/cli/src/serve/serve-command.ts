@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
 import { operatorGroup } from "../operator-group.js";
 import { usualFile } from "../settings/load.js";
-import { telling } from "../told.js";
+import { reportErrors } from "../user-error.js";
 import { run } from "./run.js";
 
 /** `osbert serve`: runs a broker. */
@@ -16,7 +16,7 @@ export function registerServe(program: Command): void {
     )
     .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
     .action(async (file: string | undefined) => {
-      await telling(() => run(file));
+      await reportErrors(() => run(file));
       // A module may have timers and connections of its own; they must not keep a broker from ending that has stopped.
       process.exit();
     });

@@ -4,7 +4,7 @@ import type { Served } from "@osbert/broker/http";
 import { SettingsError } from "../settings/fault.js";
 import type { Loaded } from "../settings/load.js";
 import type { Settings } from "../settings/table.js";
-import { Told } from "../told.js";
+import { UserError } from "../user-error.js";
 
 /** Throws a SettingsError if the certificate and the key cannot be used, or do not belong together. */
 export function checkTls({ settings, places }: Loaded): void {
@@ -28,7 +28,7 @@ export function checkTls({ settings, places }: Loaded): void {
 export function secureContextOf(settings: Settings, { app, url }: Pick<Served, "app" | "url">): () => void {
   const options = optionsOf(settings);
   if (url.startsWith("https:") !== (options !== undefined)) {
-    throw new Told("TLS can be turned on or off by a restart alone; nothing was changed");
+    throw new UserError("TLS can be turned on or off by a restart alone; nothing was changed");
   }
   return () => {
     if (options !== undefined) (app.server as unknown as Server).setSecureContext(options);

@@ -1,9 +1,9 @@
 import { type FSWatcher, realpathSync, watch } from "node:fs";
 import { dirname, join } from "node:path";
-import { digestOf, type Outside } from "../settings/outside.js";
+import { digestOf, type System } from "../settings/system.js";
 
 export interface WatchOptions {
-  readonly outside: Outside;
+  readonly system: System;
   /** Something in one of the files is different. */
   readonly changed: () => void;
   /** A folder cannot be watched; changes in it go unseen. */
@@ -23,14 +23,14 @@ const settleMs = 100;
  * Tells when the content of files changes. It watches their folders, since a file that is replaced by renaming takes the watch on it
  * along; and it compares contents, since a folder tells of much that changes nothing.
  */
-export function watchFiles({ outside, changed, failed }: WatchOptions): FileWatch {
+export function watchFiles({ system, changed, failed }: WatchOptions): FileWatch {
   const watchers = new Map<string, FSWatcher>();
   let files: ReadonlyMap<string, string> = new Map();
   let timer: NodeJS.Timeout | undefined;
 
   const look = () => {
     timer = undefined;
-    const now = new Map([...files.keys()].map((file) => [file, digestOf(outside, file)] as const));
+    const now = new Map([...files.keys()].map((file) => [file, digestOf(system, file)] as const));
     const same = [...files].every(([file, digest]) => now.get(file) === digest);
     files = now;
     if (!same) changed();

@@ -1,6 +1,6 @@
 import { inline } from "./inline.js";
 import type { Field, Fields } from "./shape.js";
-import type { Written } from "./written.js";
+import type { ValueNode } from "./value-node.js";
 
 /** What to write instead, on the line of the key itself. */
 export function advice(key: string, { example, default: given, shape }: Field): string {
@@ -17,7 +17,7 @@ function sayKind(kind: Field["shape"]["kind"], name: string): string {
 }
 
 /** What was found instead. Never used where it may be a secret. */
-export function not(written: Written): string {
+export function not(written: ValueNode): string {
   if (written.kind !== "scalar") return `, not a ${written.kind === "list" ? "list" : "group of settings"}`;
   const text = written.text.length > 40 ? `${written.text.slice(0, 40)}…` : written.text;
   return `, not ${JSON.stringify(text)}`;

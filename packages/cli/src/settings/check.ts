@@ -4,7 +4,7 @@ import type { Fault } from "./fault.js";
 import type { Secret } from "./secret.js";
 import { didYouMean } from "./suggest.js";
 import type { Settings } from "./table.js";
-import type { Place } from "./written.js";
+import type { Place } from "./value-node.js";
 
 interface Passworded {
   readonly password?: Secret | undefined;

@@ -1,4 +1,4 @@
-import { type Place, placeName } from "./written.js";
+import { type Place, placeName } from "./value-node.js";
 
 /** Something that a person must write differently. */
 export interface Fault {

@@ -1,7 +1,7 @@
 import { formatDurationMs } from "../duration.js";
 import { Secret } from "./secret.js";
 import type { Contents, Fields, JsonValue, Picture, Shape } from "./shape.js";
-import { type Place, placeName } from "./written.js";
+import { type Place, placeName } from "./value-node.js";
 
 /** One value, as it may be shown. */
 export interface InForce {

@@ -1,11 +1,11 @@
 import { dirname, resolve } from "node:path";
 import { checkTogether } from "./check.js";
 import { type Fault, SettingsError } from "./fault.js";
-import { type Outside, recording, whyUnreadable } from "./outside.js";
 import { largestYamlBytes, parseYaml } from "./parse-yaml.js";
 import { read } from "./read.js";
+import { recordingSystem, type System, whyUnreadable } from "./system.js";
 import { type Settings, table } from "./table.js";
-import type { Place } from "./written.js";
+import type { Place } from "./value-node.js";
 
 /** Settings that hold, and where they come from. */
 export interface Loaded {
@@ -24,18 +24,18 @@ export const usualFile = "osbert.yaml";
  * Reads the file, the environment and all files that they name. Throws a SettingsError with every fault. Without a name the usual
  * file is taken if it is there; the environment can do without one.
  */
-export function loadSettings(named: string | undefined, world: Outside): Loaded {
-  const outside = recording(world);
-  const refuse = (faults: readonly Fault[]) => new SettingsError(faults, outside.seen);
+export function loadSettings(named: string | undefined, world: System): Loaded {
+  const system = recordingSystem(world);
+  const refuse = (faults: readonly Fault[]) => new SettingsError(faults, system.seen);
   const file = named ?? usualFile;
-  const found = readSettingsFile(file, named === undefined, outside);
+  const found = readSettingsFile(file, named === undefined, system);
   if (found.kind === "unreadable") throw refuse([{ place: { kind: "default" }, key: "", message: found.why }]);
   const { written, faults: unreadable } = found.kind === "missing" ? nothing : parseYaml(found.text, file);
   if (unreadable.length > 0) throw refuse(unreadable);
-  const { value, faults, places } = read(table, written, outside, found.kind === "missing" ? "." : dirname(file));
+  const { value, faults, places } = read(table, written, system, found.kind === "missing" ? "." : dirname(file));
   const all = faults.length > 0 ? faults : checkTogether(value, places);
   if (all.length > 0) throw refuse(all.map((fault) => inFile(fault, file, found.kind === "missing")));
-  return { settings: value, file: found.kind === "missing" ? undefined : file, places, files: outside.seen };
+  return { settings: value, file: found.kind === "missing" ? undefined : file, places, files: system.seen };
 }
 
 const nothing = { written: undefined, faults: [] };
@@ -45,9 +45,9 @@ type SettingsFile =
   | { readonly kind: "missing" }
   | { readonly kind: "unreadable"; readonly why: string };
 
-function readSettingsFile(file: string, mayBeMissing: boolean, outside: Outside): SettingsFile {
+function readSettingsFile(file: string, mayBeMissing: boolean, system: System): SettingsFile {
   try {
-    const bytes = outside.readFile(resolve(outside.folder, file), largestYamlBytes);
+    const bytes = system.readFile(resolve(system.folder, file), largestYamlBytes);
     return { kind: "text", text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

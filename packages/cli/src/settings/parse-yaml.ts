@@ -16,7 +16,7 @@ import {
   type SchemaOptions,
 } from "yaml";
 import type { Fault } from "./fault.js";
-import type { Place, Written } from "./written.js";
+import type { Place, ValueNode } from "./value-node.js";
 
 /** A file may be anything: what is beyond these is refused, before it costs anything. */
 export const largestYamlBytes = 1_048_576;
@@ -28,7 +28,7 @@ export const mostDocuments = 100;
 
 export interface Parsed {
   /** `undefined`: there is nothing in it, or nothing that can be used. */
-  readonly written: Written | undefined;
+  readonly written: ValueNode | undefined;
   readonly faults: readonly Fault[];
 }
 
@@ -40,7 +40,7 @@ export function parseYaml(text: string, file: string): Parsed {
 
 export interface ParsedDocuments {
   /** Those with something in them. */
-  readonly documents: readonly Written[];
+  readonly documents: readonly ValueNode[];
   readonly faults: readonly Fault[];
 }
 
@@ -117,7 +117,7 @@ class Conversion {
     this.#resolve = resolve;
   }
 
-  convert(given: Node | ParsedNode, depth: number): Written {
+  convert(given: Node | ParsedNode, depth: number): ValueNode {
     const place = this.#place(given.range?.[0]);
     this.#counted.nodes += 1;
     if (this.#counted.nodes > mostNodes)
@@ -153,7 +153,7 @@ class Conversion {
     throw new Refused(place, unreadable);
   }
 
-  #child(node: unknown, place: Place, depth: number): Written {
+  #child(node: unknown, place: Place, depth: number): ValueNode {
     return isNode(node) ? this.convert(node, depth + 1) : { kind: "scalar", value: null, text: "", place };
   }
 }

@@ -4,11 +4,11 @@ import { advice, mustHave, not, oneOf } from "./advice.js";
 import { fileVariableOf, variableOf } from "./environment.js";
 import type { Fault } from "./fault.js";
 import { imageDataUri, largestImageBytes } from "./image.js";
-import { type Outside, whyUnreadable } from "./outside.js";
 import { Secret } from "./secret.js";
 import type { Field, Fields, GroupOf, GroupShape, SecretShape, Shape, TextShape } from "./shape.js";
 import { didYouMean } from "./suggest.js";
-import { type Place, type Written, type WrittenList, writtenAs } from "./written.js";
+import { type System, whyUnreadable } from "./system.js";
+import { type ListNode, type Place, toValueNode, type ValueNode } from "./value-node.js";
 
 export interface Reading<F> {
   /** To be used only if there are no faults. */
@@ -21,12 +21,12 @@ export interface Reading<F> {
 /** Makes values of what was written: environment first, then the file, then defaults. Finds all faults there are. */
 export function read<const F extends Fields>(
   fields: F,
-  written: Written | undefined,
-  outside: Outside,
+  written: ValueNode | undefined,
+  system: System,
   /** Of the file, from where the program was started. */
   folder = ".",
 ): Reading<F> {
-  const reader = new Reader(outside, folder);
+  const reader = new Reader(system, folder);
   const value = reader.group(fields, written, "", { place: { kind: "default" }, overridable: true });
   const faults = [...reader.faults].sort(byPlace);
   return { value: value as GroupOf<F>, faults, places: reader.places };
@@ -47,15 +47,15 @@ interface Standing {
 class Reader {
   readonly faults: Fault[] = [];
   readonly places = new Map<string, Place>();
-  readonly #outside: Outside;
+  readonly #system: System;
   readonly #folder: string;
 
-  constructor(outside: Outside, folder: string) {
-    this.#outside = outside;
+  constructor(system: System, folder: string) {
+    this.#system = system;
     this.#folder = folder;
   }
 
-  group(fields: Fields, written: Written | undefined, key: string, standing: Standing): Record<string, unknown> {
+  group(fields: Fields, written: ValueNode | undefined, key: string, standing: Standing): Record<string, unknown> {
     const given = written === undefined || isNull(written) ? undefined : written;
     if (given !== undefined && given.kind !== "map") {
       this.#fault(given.place, key, key === "" ? "must be settings: lines of key: value" : mustHave(fields));
@@ -71,7 +71,7 @@ class Reader {
     return Object.fromEntries(values);
   }
 
-  #field(field: Field, inFile: Written | undefined, key: string, standing: Standing): unknown {
+  #field(field: Field, inFile: ValueNode | undefined, key: string, standing: Standing): unknown {
     const fromEnvironment = standing.overridable ? this.#fromEnvironment(field, key) : undefined;
     if (fromEnvironment !== undefined && inFile !== undefined && !isNull(inFile) && field.inOnePlace !== undefined)
       this.#fault(
@@ -91,33 +91,33 @@ class Reader {
     }
     if (field.default !== undefined) {
       this.places.set(key, { kind: "default" });
-      return this.#value(field.shape, writtenAs(field.default, { kind: "default" }), key, field, false);
+      return this.#value(field.shape, toValueNode(field.default, { kind: "default" }), key, field, false);
     }
     if (field.optional) return undefined;
     if (field.shape.kind === "group") return this.group(field.shape.fields, undefined, key, standing);
     return field.shape.kind === "map" ? new Map() : undefined;
   }
 
-  #fromEnvironment({ shape, environment = [] }: Field, key: string): Written | undefined {
+  #fromEnvironment({ shape, environment = [] }: Field, key: string): ValueNode | undefined {
     if (shape.kind === "group" || shape.kind === "map" || shape.kind === "json") return undefined;
     if (shape.kind === "list" && shape.fromText === undefined) return undefined;
     for (const name of [variableOf(key), ...environment]) {
-      const text = this.#outside.environment[name];
+      const text = this.#system.environment[name];
       const place: Place = { kind: "environment", name };
       if (text !== undefined && text !== "") {
         const items = shape.kind === "list" ? shape.fromText?.parse(text) : text;
-        if (items !== undefined) return writtenAs(items, place);
+        if (items !== undefined) return toValueNode(items, place);
         // The list stays what it was without the variable: nothing is used while there is a fault.
         return this.#fault(place, key, `must be ${shape.kind === "list" ? shape.fromText?.mustBe : "a text"}`);
       }
       const fileName = fileVariableOf(name);
-      const file = shape.kind === "secret" ? this.#outside.environment[fileName] : undefined;
-      if (file !== undefined && file !== "") return writtenAs({ file }, { kind: "environment", name: fileName });
+      const file = shape.kind === "secret" ? this.#system.environment[fileName] : undefined;
+      if (file !== undefined && file !== "") return toValueNode({ file }, { kind: "environment", name: fileName });
     }
     return undefined;
   }
 
-  #value(shape: Shape, written: Written, key: string, field: Field, overridable: boolean): unknown {
+  #value(shape: Shape, written: ValueNode, key: string, field: Field, overridable: boolean): unknown {
     const wrong = (message: string) => this.#fault(written.place, key, `${message}; ${advice(key, field)}`);
     switch (shape.kind) {
       case "text":
@@ -189,7 +189,7 @@ class Reader {
     }
   }
 
-  #list(of: Shape, written: Written, key: string, field: Field, wrong: Wrong): unknown {
+  #list(of: Shape, written: ValueNode, key: string, field: Field, wrong: Wrong): unknown {
     if (written.kind !== "list") return wrong("must be a list");
     if (written.items.length > mostItems) return wrong(`must have at most ${mostItems} items`);
     return written.items.map((item, index) => {
@@ -200,7 +200,7 @@ class Reader {
   }
 
   /** A list whose items have a `name` is another way to write a map of groups. Keys are the same for both. */
-  #named({ fields }: GroupShape, written: WrittenList, key: string, wrong: Wrong): unknown {
+  #named({ fields }: GroupShape, written: ListNode, key: string, wrong: Wrong): unknown {
     if (written.items.length > mostItems) return wrong(`must have at most ${mostItems} items`);
     const values = new Map<string, unknown>();
     written.items.forEach((item, index) => {
@@ -222,13 +222,13 @@ class Reader {
     return values;
   }
 
-  #inner(shape: Shape, written: Written, key: string, field: Field): unknown {
+  #inner(shape: Shape, written: ValueNode, key: string, field: Field): unknown {
     return shape.kind === "group"
       ? this.group(shape.fields, written, key, { place: written.place, overridable: false })
       : this.#value(shape, written, key, field, false);
   }
 
-  #text(shape: TextShape, written: Written, wrong: Wrong): string | undefined {
+  #text(shape: TextShape, written: ValueNode, wrong: Wrong): string | undefined {
     const text = textIn(written);
     if (text === undefined) return wrong("must be a text");
     if (text.length > (shape.longest ?? longestText))
@@ -238,7 +238,7 @@ class Reader {
   }
 
   /** Nothing of what was written may be in a message. */
-  #secret(shape: SecretShape, written: Written, key: string, wrong: Wrong): Secret | undefined {
+  #secret(shape: SecretShape, written: ValueNode, key: string, wrong: Wrong): Secret | undefined {
     const text = written.kind === "map" ? this.#referred(written, key, wrong) : textIn(written);
     if (text === undefined) {
       if (written.kind !== "map") wrong("must be a text, or { file: path } or { env: NAME }");
@@ -250,21 +250,21 @@ class Reader {
   }
 
   /** `{ file }` or `{ env }`. */
-  #referred(written: Written & { kind: "map" }, key: string, wrong: Wrong): string | undefined {
+  #referred(written: ValueNode & { kind: "map" }, key: string, wrong: Wrong): string | undefined {
     const [[name, entry] = ["", undefined], ...others] = written.entries;
     const given = entry === undefined ? undefined : textIn(entry.written);
     if (others.length > 0 || given === undefined || !["file", "env"].includes(name)) {
       return wrong("must be a text, or { file: path } or { env: NAME }");
     }
     if (name === "env") {
-      const text = this.#outside.environment[given];
+      const text = this.#system.environment[given];
       if (text === undefined) return wrong(`the environment variable ${given} is not set`);
       return text;
     }
     const path = this.#absolute(given, entry?.written.place ?? written.place);
     try {
       // Editors and `echo` end a file with a line break that is no part of the secret.
-      return this.#outside
+      return this.#system
         .readFile(path, largestSecretBytes)
         .toString("utf8")
         .replace(/\r?\n$/, "");
@@ -274,12 +274,12 @@ class Reader {
     }
   }
 
-  #file(written: Written, mostBytes: number, wrong: Wrong): { path: string; bytes: Buffer } | undefined {
+  #file(written: ValueNode, mostBytes: number, wrong: Wrong): { path: string; bytes: Buffer } | undefined {
     const text = textIn(written);
     if (text === undefined || text === "") return wrong("must be the path of a file");
     const path = this.#absolute(text, written.place);
     try {
-      return { path, bytes: this.#outside.readFile(path, mostBytes) };
+      return { path, bytes: this.#system.readFile(path, mostBytes) };
     } catch (error) {
       return wrong(`the file ${path} ${whyUnreadable(error)}`);
     }
@@ -289,7 +289,7 @@ class Reader {
   #absolute(path: string, place: Place): string {
     if (isAbsolute(path)) return path;
     const folder = place.kind === "file" ? dirname(place.file) : place.kind === "default" ? this.#folder : ".";
-    return resolve(this.#outside.folder, folder, path);
+    return resolve(this.#system.folder, folder, path);
   }
 
   #unknown(place: Place, key: string, name: string, known: readonly string[]): void {
@@ -311,24 +311,24 @@ function join(key: string, name: string): string {
   return key === "" ? name : `${key}.${name}`;
 }
 
-function isNull(written: Written): boolean {
+function isNull(written: ValueNode): boolean {
   return written.kind === "scalar" && written.value === null;
 }
 
-function textIn(written: Written): string | undefined {
+function textIn(written: ValueNode): string | undefined {
   if (written.kind !== "scalar" || written.value === null) return undefined;
   return typeof written.value === "string" ? written.value : written.text;
 }
 
 /** A variable is always a text. */
-function numberIn(written: Written): number | undefined {
+function numberIn(written: ValueNode): number | undefined {
   if (written.kind !== "scalar") return undefined;
   if (typeof written.value === "number") return written.value;
   const isNumber = written.place.kind === "environment" && /^[0-9]{1,15}(\.[0-9]{1,6})?$/.test(written.text);
   return isNumber ? Number(written.text) : undefined;
 }
 
-function flagIn(written: Written): boolean | undefined {
+function flagIn(written: ValueNode): boolean | undefined {
   if (written.kind !== "scalar") return undefined;
   if (typeof written.value === "boolean") return written.value;
   if (written.place.kind !== "environment") return undefined;
@@ -340,7 +340,7 @@ function fitsPattern({ pattern }: { readonly pattern?: string }, text: string): 
 }
 
 /** As JSON would have it. `Object.fromEntries` makes own properties of all names, `__proto__` included. */
-function plain(written: Written): unknown {
+function plain(written: ValueNode): unknown {
   if (written.kind === "scalar") return written.value;
   if (written.kind === "list") return written.items.map(plain);
   return Object.fromEntries([...written.entries].map(([name, entry]) => [name, plain(entry.written)]));

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
-import { realOutside } from "../settings/outside.js";
-import { telling } from "../told.js";
+import { realSystem } from "../settings/system.js";
+import { reportErrors } from "../user-error.js";
 import { readSpringFile } from "./read-spring-file.js";
 import { settingsYaml } from "./settings-yaml.js";
 import { toSettings } from "./to-settings.js";
@@ -15,7 +15,7 @@ export function registerImportSpring(config: Command): void {
       "Reads `spring.cloud.openservicebroker` and `com.equalities.osbapi` of a broker on Spring Cloud Open Service Broker, and prints the settings that say the same. What has no equivalent, or needs a look, is in comments at the top. Names can be written in any way that Spring takes. Secrets are not printed. Ends with 2 if the file cannot be read.",
     )
     .argument("<file>", "application.yml or application.properties")
-    .action((file: string) => telling(async () => print(file)));
+    .action((file: string) => reportErrors(async () => print(file)));
   withExamples(command, [
     {
       does: "a catalog that was in YAML for Spring",
@@ -25,7 +25,7 @@ export function registerImportSpring(config: Command): void {
 }
 
 function print(file: string): void {
-  const { properties, notes } = readSpringFile(file, realOutside());
+  const { properties, notes } = readSpringFile(file, realSystem());
   const converted = toSettings(properties);
   process.stdout.write(settingsYaml({ ...converted, notes: [...notes, ...converted.notes] }, file));
 }

@@ -1,10 +1,10 @@
-import { type WrittenMap, writtenAs } from "../settings/written.js";
+import { type MapNode, toValueNode } from "../settings/value-node.js";
 
 /**
  * Reads a `.properties` file of Java: `key = value` on each line, with `#` and `!` for comments, escapes, and lines that go on after a
  * backslash. Returns its documents, which Spring separates by a comment of three dashes. Every text is one, so nothing is refused.
  */
-export function parseProperties(text: string, file: string): readonly WrittenMap[] {
+export function parseProperties(text: string, file: string): readonly MapNode[] {
   const documents: Entries[] = [new Map()];
   // Put together once: a text that grows line by line would be copied as often.
   let parts: string[] = [];
@@ -24,7 +24,7 @@ export function parseProperties(text: string, file: string): readonly WrittenMap
     parts = [];
     if (property === undefined) return;
     const place = { kind: "file", file, line: index + 1, column: 1 } as const;
-    documents.at(-1)?.set(property.key, { place, written: writtenAs(property.value, place) });
+    documents.at(-1)?.set(property.key, { place, written: toValueNode(property.value, place) });
   });
   const place = { kind: "file", file, line: 1, column: 1 } as const;
   return documents.filter(({ size }) => size > 0).map((entries) => ({ kind: "map", entries, place }));
@@ -36,7 +36,7 @@ function backslashesAtEnd(line: string): number {
   return count;
 }
 
-type Entries = Map<string, WrittenMap["entries"] extends ReadonlyMap<string, infer Entry> ? Entry : never>;
+type Entries = Map<string, MapNode["entries"] extends ReadonlyMap<string, infer Entry> ? Entry : never>;
 
 /** The key ends at the first `=`, `:` or space that has no backslash before it. */
 function split(line: string): { readonly key: string; readonly value: string } | undefined {

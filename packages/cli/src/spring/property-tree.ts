@@ -1,4 +1,4 @@
-import type { Place, Written, WrittenScalar } from "../settings/written.js";
+import type { Place, ScalarNode, ValueNode } from "../settings/value-node.js";
 
 /**
  * Properties as Spring sees them: however they were written, nested, with dots or with indices, they are one tree. Items of a list are
@@ -7,7 +7,7 @@ import type { Place, Written, WrittenScalar } from "../settings/written.js";
 export interface PropertyTree {
   readonly place: Place;
   /** At the end of a path; an empty list or map has neither this nor children. */
-  readonly scalar?: WrittenScalar;
+  readonly scalar?: ScalarNode;
   readonly children: ReadonlyMap<string, PropertyTree>;
   /** Written as a list, though it may be empty. */
   readonly isList: boolean;
@@ -29,10 +29,10 @@ const longestKey = 2_000;
 const mostNodes = 50_000;
 
 /** Makes a tree of what was written. Throws TooLarge. */
-export function propertyTree(written: Written): PropertyTree {
+export function propertyTree(written: ValueNode): PropertyTree {
   const root = emptyNode(written.place);
   let nodes = 0;
-  const insert = (from: Node, at: Written, depth: number): void => {
+  const insert = (from: Node, at: ValueNode, depth: number): void => {
     if (at.kind === "scalar") {
       from.scalar = at;
       from.children.clear();
@@ -113,7 +113,7 @@ export function itemsOf({ children, isList, scalar }: PropertyTree): readonly Pr
 }
 
 interface Node extends PropertyTree {
-  scalar?: WrittenScalar;
+  scalar?: ScalarNode;
   readonly children: Map<string, Node>;
   isList: boolean;
 }

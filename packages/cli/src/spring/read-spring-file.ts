@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { type Fault, SettingsError } from "../settings/fault.js";
-import { type Outside, whyUnreadable } from "../settings/outside.js";
 import { largestYamlBytes, mostDocuments, parseYamlDocuments } from "../settings/parse-yaml.js";
-import type { Written } from "../settings/written.js";
+import { type System, whyUnreadable } from "../settings/system.js";
+import type { ValueNode } from "../settings/value-node.js";
 import { parseProperties } from "./parse-properties.js";
 import { childOf, mergeTrees, type PropertyTree, propertyTree, TooLarge } from "./property-tree.js";
 
@@ -14,9 +14,9 @@ export interface SpringFile {
 }
 
 /** Reads `application.yml` or `application.properties`. Throws a SettingsError if it cannot be read. */
-export function readSpringFile(file: string, outside: Outside): SpringFile {
+export function readSpringFile(file: string, system: System): SpringFile {
   const isProperties = /\.properties$/i.test(file);
-  const text = readText(file, isProperties, outside);
+  const text = readText(file, isProperties, system);
   const { documents, faults } = isProperties
     ? { documents: parseProperties(text, file), faults: [] }
     : parseYamlDocuments(text, file);
@@ -34,10 +34,10 @@ export function readSpringFile(file: string, outside: Outside): SpringFile {
   return { properties: merged.length === 0 ? undefined : merged.reduce(mergeTrees), notes };
 }
 
-function readText(file: string, isProperties: boolean, outside: Outside): string {
+function readText(file: string, isProperties: boolean, system: System): string {
   let bytes: Buffer;
   try {
-    bytes = outside.readFile(resolve(outside.folder, file), largestYamlBytes);
+    bytes = system.readFile(resolve(system.folder, file), largestYamlBytes);
   } catch (error) {
     throw refused(`${file} ${whyUnreadable(error)}`);
   }
@@ -54,7 +54,7 @@ function refused(message: string): SettingsError {
   return new SettingsError([{ place: { kind: "default" }, key: "", message }]);
 }
 
-function treeOf(document: Written): PropertyTree {
+function treeOf(document: ValueNode): PropertyTree {
   if (document.kind !== "map")
     throw new SettingsError([{ place: document.place, key: "", message: "must be properties: lines of key: value" }]);
   try {

@@ -1,11 +1,11 @@
 import { catalogFields } from "../settings/catalog-table.js";
 import type { Fault } from "../settings/fault.js";
-import type { Outside } from "../settings/outside.js";
 import { read } from "../settings/read.js";
 import type { Field, Fields } from "../settings/shape.js";
 import { didYouMean } from "../settings/suggest.js";
+import type { System } from "../settings/system.js";
 import { table } from "../settings/table.js";
-import { writtenAs } from "../settings/written.js";
+import { toValueNode } from "../settings/value-node.js";
 import { childOf, itemsOf, type PropertyTree, uniform } from "./property-tree.js";
 import { fillPlaceholders, springBoolean, springDuration, springSchedule, variableFor } from "./spring-values.js";
 
@@ -33,7 +33,7 @@ export function toSettings(properties: PropertyTree | undefined): Converted {
       catalog: broker?.services && { services: broker.services },
     }),
   };
-  const { faults } = read(table, writtenAs(settings, { kind: "default" }), anyOutside(conversion.variables));
+  const { faults } = read(table, toValueNode(settings, { kind: "default" }), anySystem(conversion.variables));
   return { settings, notes: [...conversion.notes, ...faults] };
 }
 
@@ -308,7 +308,7 @@ class Conversion {
 
   /** A value that the setting takes; else it is left out, with a note. */
   #checked(value: unknown, name: string, field: Field, tree: PropertyTree, key: string): unknown {
-    const { faults } = read({ [name]: field }, writtenAs({ [name]: value }, tree.place), anyOutside(new Set()));
+    const { faults } = read({ [name]: field }, toValueNode({ [name]: value }, tree.place), anySystem(new Set()));
     for (const { message } of faults) this.#note(tree, key, `was left out, because the setting ${name} ${message}`);
     return faults.length === 0 ? value : undefined;
   }
@@ -366,7 +366,7 @@ function typed(text: string): number | boolean | undefined {
 }
 
 /** A world in which pictures are there, and the variables that settings will need. */
-function anyOutside(variables: ReadonlySet<string>): Outside {
+function anySystem(variables: ReadonlySet<string>): System {
   return {
     environment: Object.fromEntries([...variables].map((name) => [name, "set"])),
     folder: "/",

@@ -14,7 +14,7 @@ import type {
 } from "../messages.js";
 import { type BrokerAnswer, BrokerAnswerError, readAnswer } from "./broker-answer.js";
 import { isNotSent } from "./not-sent.js";
-import { defaultPace, judgePoll, nextPauseMs, OperationFailedError, type PollingPace } from "./polling.js";
+import { defaultPace, readPoll, nextPauseMs, OperationFailedError, type PollingPace } from "./polling.js";
 
 export interface ClientOptions {
   /** Where the broker is, up to but without `/v2`. */
@@ -230,21 +230,21 @@ class FetchClient implements Client {
         if (options.signal?.aborted) throw error;
         return undefined;
       });
-      const verdict = judgePoll(answer, options.deleting ?? false);
-      if (verdict.kind === "gone") return { state: "succeeded", description: "the resource is gone" };
-      options.onPoll?.(verdict.last);
-      if (verdict.kind === "ended" && verdict.last.state === "succeeded") return verdict.last;
-      if (verdict.kind === "ended") {
+      const poll = readPoll(answer, options.deleting ?? false);
+      if (poll.kind === "gone") return { state: "succeeded", description: "the resource is gone" };
+      options.onPoll?.(poll.last);
+      if (poll.kind === "ended" && poll.last.state === "succeeded") return poll.last;
+      if (poll.kind === "ended") {
         throw new OperationFailedError(
-          verdict.last.description ?? "the operation has failed; the broker does not say why",
-          { kind: "operation failed", last: verdict.last },
+          poll.last.description ?? "the operation has failed; the broker does not say why",
+          { kind: "operation failed", last: poll.last },
         );
       }
       const leftMs = giveUpAt - now();
       if (leftMs <= 0)
         throw new OperationFailedError(`the operation has not ended within ${seconds} seconds`, {
           kind: "operation timed out",
-          last: verdict.last,
+          last: poll.last,
         });
       // However long the pause should be: there is a last look when the time is up.
       await pause(Math.min(nextPauseMs(polls, answer?.retryAfterMs, pace), leftMs), options.signal);

@@ -20,7 +20,7 @@ export function nextPauseMs(polls: number, advisedMs: number | undefined, pace: 
   return Math.min(pace.longestMs, pace.firstMs * pace.factor ** polls);
 }
 
-export type PollVerdict =
+export type PollResult =
   | { readonly kind: "ended"; readonly last: LastOperationResponse }
   | { readonly kind: "gone" }
   | { readonly kind: "again"; readonly last: LastOperationResponse | undefined };
@@ -29,7 +29,7 @@ export type PollVerdict =
  * What one poll's answer means. Only a valid final state ends polling, and 410 while deleting; anything else, an error included, is
  * asked again (P-POLL-05 to P-POLL-07).
  */
-export function judgePoll(answer: BrokerAnswer | undefined, deleting: boolean): PollVerdict {
+export function readPoll(answer: BrokerAnswer | undefined, deleting: boolean): PollResult {
   if (answer?.status === 410 && deleting) return { kind: "gone" };
   const last = answer?.status === 200 ? asLastOperation(answer) : undefined;
   if (last !== undefined && last.state !== "in progress") return { kind: "ended", last };

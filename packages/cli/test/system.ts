@@ -1,10 +1,10 @@
-import type { Outside } from "../src/settings/outside.js";
+import type { System } from "../src/settings/system.js";
 
 /** A world of a few files and variables, in the folder /place. */
-export function outsideWith(
+export function systemWith(
   files: Readonly<Record<string, string | Buffer>>,
   environment: Readonly<Record<string, string>> = {},
-): Outside {
+): System {
   return {
     environment,
     folder: "/place",

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
 /** All that reading settings takes from the world around it. */
-export interface Outside {
+export interface System {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The folder that paths in the environment start from. */
   readonly folder: string;
@@ -11,7 +11,7 @@ export interface Outside {
 }
 
 /** The environment and the files of this process. */
-export function realOutside(): Outside {
+export function realSystem(): System {
   return { environment: process.env, folder: process.cwd(), readFile: readBounded };
 }
 
@@ -19,26 +19,26 @@ export function realOutside(): Outside {
 const largestBytes = 1_048_576;
 
 /** Remembers which files were read, and what was in them. */
-export interface Recording extends Outside {
+export interface RecordingSystem extends System {
   readonly seen: ReadonlyMap<string, string>;
 }
 
 /** The same, with a record of every file that is asked for, those that are missing included. */
-export function recording(outside: Outside): Recording {
+export function recordingSystem(system: System): RecordingSystem {
   const seen = new Map<string, string>();
-  const { environment, folder } = outside;
+  const { environment, folder } = system;
   const readFile = (path: string, mostBytes: number) => {
     // Before it is used: what changes in between is then told as a change, not missed.
-    seen.set(path, digestOf(outside, path));
-    return outside.readFile(path, mostBytes);
+    seen.set(path, digestOf(system, path));
+    return system.readFile(path, mostBytes);
   };
   return { environment, folder, readFile, seen };
 }
 
 /** Tells whether a file is as it was, or is missing as it was. */
-export function digestOf(outside: Outside, path: string): string {
+export function digestOf(system: System, path: string): string {
   try {
-    return createHash("sha256").update(outside.readFile(path, largestBytes)).digest("hex");
+    return createHash("sha256").update(system.readFile(path, largestBytes)).digest("hex");
   } catch (error) {
     return whyUnreadable(error);
   }

@@ -5,9 +5,9 @@ export type Place =
   | { readonly kind: "default" };
 
 /** What was written, whether in a file, the environment or the table of settings, and where. */
-export type Written = WrittenScalar | WrittenList | WrittenMap;
+export type ValueNode = ScalarNode | ListNode | MapNode;
 
-export interface WrittenScalar {
+export interface ScalarNode {
   readonly kind: "scalar";
   readonly value: string | number | boolean | null;
   /** As it was typed: `2.10` is not 2.1 to someone who means a version. */
@@ -15,25 +15,25 @@ export interface WrittenScalar {
   readonly place: Place;
 }
 
-export interface WrittenList {
+export interface ListNode {
   readonly kind: "list";
-  readonly items: readonly Written[];
+  readonly items: readonly ValueNode[];
   readonly place: Place;
 }
 
-export interface WrittenMap {
+export interface MapNode {
   readonly kind: "map";
   /** A Map: no name that anyone can write, `__proto__` included, means anything to it. */
-  readonly entries: ReadonlyMap<string, { readonly place: Place; readonly written: Written }>;
+  readonly entries: ReadonlyMap<string, { readonly place: Place; readonly written: ValueNode }>;
   readonly place: Place;
 }
 
 /** A plain value as if it had been written at this place. */
-export function writtenAs(value: unknown, place: Place): Written {
-  if (Array.isArray(value)) return { kind: "list", items: value.map((item) => writtenAs(item, place)), place };
+export function toValueNode(value: unknown, place: Place): ValueNode {
+  if (Array.isArray(value)) return { kind: "list", items: value.map((item) => toValueNode(item, place)), place };
   if (typeof value === "object" && value !== null) {
     const entries = Object.entries(value).map(
-      ([name, item]) => [name, { place, written: writtenAs(item, place) }] as const,
+      ([name, item]) => [name, { place, written: toValueNode(item, place) }] as const,
     );
     return { kind: "map", entries: new Map(entries), place };
   }

@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type HashedCredential, hashPassword, parsePasswordHash } from "@osbert/broker/http";
-import { Told } from "../told.js";
+import { UserError } from "../user-error.js";
 
 /** A credential that the program made by itself, because none was set. */
-export interface MadeCredential {
+export interface GeneratedCredential {
   readonly credential: HashedCredential;
   /** Where its hash is kept. */
   readonly file: string;
@@ -22,11 +22,11 @@ const largestFile = 4_096;
  * It is to be kept when the broker answers, right before it is shown: a start that fails leaves nothing, and only a kill in between
  * leaves a password that nobody knows; removing the file makes another. The other way round, one that was shown might not work.
  */
-export async function madeCredential(data: string): Promise<MadeCredential> {
+export async function generatedCredential(data: string): Promise<GeneratedCredential> {
   const file = join(data, "credential.json");
   const kept = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
-    throw new Told(`${file} cannot be read (${error.code}); mend that, or set credentials`);
+    throw new UserError(`${file} cannot be read (${error.code}); mend that, or set credentials`);
   });
   if (kept !== undefined) return { credential: parse(kept, file), file, password: null, keep: async () => undefined };
   const password = randomBytes(18).toString("base64url");
@@ -40,7 +40,7 @@ async function keep(credential: HashedCredential, file: string): Promise<void> {
     await writeFile(unfinished, `${JSON.stringify(credential)}\n`, { mode: 0o600 });
     await rename(unfinished, file);
   } catch (error) {
-    throw new Told(
+    throw new UserError(
       `${file} cannot be written (${(error as NodeJS.ErrnoException).code}); mend that, or set credentials`,
     );
   }
@@ -54,6 +54,6 @@ function parse(text: string, file: string): HashedCredential {
     parsePasswordHash(passwordHash);
     return { username, passwordHash };
   } catch (cause) {
-    throw new Told(`${file} does not hold a credential; remove it, and another one is made`, { cause });
+    throw new UserError(`${file} does not hold a credential; remove it, and another one is made`, { cause });
   }
 }

@@ -7,7 +7,7 @@ import { type ParameterSource, textsLikeJson } from "./parameters.js";
 import { plainText } from "./plain-text.js";
 
 /** A failure as people and as machines read it. Neither carries a stack, a header or a credential. */
-export interface Failure {
+export interface CommandFailure {
   readonly status: ExitStatus;
   readonly text: string;
   readonly data: Readonly<Record<string, unknown>>;
@@ -23,7 +23,7 @@ export interface Attempt {
   readonly parameters?: readonly ParameterSource[] | undefined;
 }
 
-export function failureOf(error: unknown, attempt: Attempt): Failure {
+export function failureOf(error: unknown, attempt: Attempt): CommandFailure {
   if (error instanceof OpenOutcomeError) return withLeftover(failureOf(error.cause, attempt), error.leftover);
   if (error instanceof CommandError)
     return {
@@ -44,7 +44,7 @@ export function failureOf(error: unknown, attempt: Attempt): Failure {
   };
 }
 
-function withLeftover({ status, text, data }: Failure, { sentence, remove }: Leftover): Failure {
+function withLeftover({ status, text, data }: CommandFailure, { sentence, remove }: Leftover): CommandFailure {
   return {
     status,
     text: `${text}${plainText(sentence)}. To remove it:\n  ${remove}\n`,
@@ -57,7 +57,7 @@ function kindOf({ status }: CommandError): string {
   return status === exitStatuses.unreachable.status ? "malformed" : "failed";
 }
 
-function failedOperation(error: OperationFailedError, { doing }: Attempt): Failure {
+function failedOperation(error: OperationFailedError, { doing }: Attempt): CommandFailure {
   const { instance_usable: usable, update_repeatable: repeatable } = error.last ?? {};
   return {
     status: exitStatuses.failed.status,
@@ -71,7 +71,7 @@ function failedOperation(error: OperationFailedError, { doing }: Attempt): Failu
 }
 
 /** The status decides what the answer is; the body says more, if it can be read. */
-function unwantedAnswer(error: BrokerAnswerError, status: number, attempt: Attempt): Failure {
+function unwantedAnswer(error: BrokerAnswerError, status: number, attempt: Attempt): CommandFailure {
   const { error: code, description, body, retryAfterMs } = error;
   const retryAfter = retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1_000);
   const data = { kind: error.kind, status, error: code, description, retry_after_seconds: retryAfter };
@@ -129,7 +129,7 @@ function hintFor(status: number, { login, parameters = [] }: Attempt): Readonly<
   }
 }
 
-function noAnswer(error: BrokerAnswerError, { doing, url }: Attempt): Failure {
+function noAnswer(error: BrokerAnswerError, { doing, url }: Attempt): CommandFailure {
   const code = errorCodeOf(error.cause);
   const reason =
     reasons[code] ?? (error.kind === "no connection" && code !== "" ? `no connection (${code})` : error.message);

@@ -6,7 +6,12 @@ import { parseSecondsOption } from "../client/seconds-option.js";
 import { shellQuote } from "../client/shell-quote.js";
 import type { Surroundings } from "../client/surroundings.js";
 import { withExamples } from "../examples-of.js";
-import { type Counts, type Ended, finished, progressLine } from "../keys/rotation-words.js";
+import {
+  formatRotationProgress,
+  formatRotationResult,
+  type RotationProgress,
+  type RotationResult,
+} from "../keys/format-rotation.js";
 import { type ReasonChoice, withAdminOptions, withPlatformOption, withReason } from "./admin-command-options.js";
 import type { AdminOptions, AdminSession } from "./admin-session.js";
 import { objectAt, textAt } from "./answer-fields.js";
@@ -32,7 +37,7 @@ const theInstance = "the instance's id, as the platform gave it";
 const yesOption = ["--yes", "do not ask; needed where nobody can be asked"] as const;
 
 /** The admin commands that change something. Each leaves an entry with the operator's name and reason. */
-export function registerActing(admin: Command, surroundings: Surroundings): void {
+export function registerChangeCommands(admin: Command, surroundings: Surroundings): void {
   registerRetry(admin, surroundings);
   registerCancel(admin, surroundings);
   registerPurge(admin, surroundings);
@@ -213,7 +218,7 @@ function registerRotateKeys(admin: Command, surroundings: Surroundings): void {
       runAdminCommand(options, surroundings, "rotate the keys", async (session) => {
         let view = await session.ask("POST", "/keys/rotation", { body: { reason: options.reason } });
         for (let told = ""; textAt(view, "state") === "running"; ) {
-          const line = progressLine(countsOf(view));
+          const line = formatRotationProgress(countsOf(view));
           if (line !== told && !options.json) surroundings.stderr.write(`${line}\n`);
           told = line;
           await new Promise((resolve) => setTimeout(resolve, rotationPollMs));
@@ -223,7 +228,9 @@ function registerRotateKeys(admin: Command, surroundings: Surroundings): void {
         say(
           session,
           view,
-          isDone ? finished(endedOf(view), "the store").replaceAll("\n", "; ") : textAt(view, "description"),
+          isDone
+            ? formatRotationResult(endedOf(view), "the store").replaceAll("\n", "; ")
+            : textAt(view, "description"),
         );
         return isDone && view.left === 0 ? done : exitStatuses.failed.status;
       }),
@@ -241,11 +248,11 @@ function numberAt(view: JsonObject, name: string): number {
   return typeof value === "number" ? value : 0;
 }
 
-function countsOf(view: JsonObject): Counts {
+function countsOf(view: JsonObject): RotationProgress {
   return { walk: numberAt(view, "walk"), resources: numberAt(view, "resources"), texts: numberAt(view, "texts") };
 }
 
-function endedOf(view: JsonObject): Ended {
+function endedOf(view: JsonObject): RotationResult {
   const unused = Array.isArray(view.unused) ? view.unused.map(String) : [];
   return { ...countsOf(view), left: numberAt(view, "left"), leftPlain: numberAt(view, "left_plain"), unused };
 }

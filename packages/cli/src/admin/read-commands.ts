@@ -34,7 +34,7 @@ interface OperationsOptions extends AdminOptions, PageChoice {
 type ListOptions = AdminOptions & PageChoice;
 
 /** The admin commands that change nothing. */
-export function registerLooking(admin: Command, surroundings: Surroundings): void {
+export function registerReadCommands(admin: Command, surroundings: Surroundings): void {
   registerInstances(admin, surroundings);
   registerInstance(admin, surroundings);
   registerBindings(admin, surroundings);

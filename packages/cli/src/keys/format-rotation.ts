@@ -1,12 +1,12 @@
 /** How far a rotation is. */
-export interface Counts {
+export interface RotationProgress {
   readonly walk: number;
   readonly resources: number;
   readonly texts: number;
 }
 
 /** What came of one. */
-export interface Ended {
+export interface RotationResult {
   readonly resources: number;
   readonly texts: number;
   readonly left: number;
@@ -14,11 +14,14 @@ export interface Ended {
   readonly unused: readonly string[];
 }
 
-export function progressLine({ walk, resources, texts }: Counts): string {
+export function formatRotationProgress({ walk, resources, texts }: RotationProgress): string {
   return `walk ${walk}: ${resources} resources seen, ${texts} texts encrypted anew`;
 }
 
-export function finished({ resources, texts, left, leftPlain, unused }: Ended, address: string): string {
+export function formatRotationResult(
+  { resources, texts, left, leftPlain, unused }: RotationResult,
+  address: string,
+): string {
   const lines = [`${texts} texts of ${resources} resources in ${address} were encrypted anew`];
   if (left > 0) {
     const plain = leftPlain > 0 ? `, ${leftPlain} of them not encrypted at all` : "";

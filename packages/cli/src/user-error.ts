@@ -1,8 +1,8 @@
 import { SettingsError } from "./settings/fault.js";
 
 /** Something that went wrong and that its message tells whole: a person gets this sentence, and no stack. */
-export class Told extends Error {
-  override readonly name = "Told";
+export class UserError extends Error {
+  override readonly name = "UserError";
 }
 
 /** What was written wrongly, in a file or at the command line. */
@@ -13,7 +13,7 @@ const failure = 1;
  * Runs a command. What goes wrong is told on standard error, in sentences where it is a person's mistake, and makes the status: 2 if
  * the settings must be changed, else 1.
  */
-export async function telling(command: () => Promise<void>): Promise<void> {
+export async function reportErrors(command: () => Promise<void>): Promise<void> {
   try {
     await command();
   } catch (error) {
@@ -23,7 +23,7 @@ export async function telling(command: () => Promise<void>): Promise<void> {
 }
 
 function wordsFor(error: unknown): string {
-  if (error instanceof SettingsError || error instanceof Told) return error.message;
+  if (error instanceof SettingsError || error instanceof UserError) return error.message;
   // Nobody's mistake but ours: the stack helps to mend it.
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
