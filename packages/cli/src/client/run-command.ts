@@ -1,5 +1,5 @@
-import type { ExitStatus } from "./exit-status.js";
 import { failureOf } from "./command-failure.js";
+import type { ExitStatus } from "./exit-status.js";
 import type { ParameterSource } from "./parameters.js";
 import { plainJson } from "./plain-text.js";
 import { type BrokerOptions, openSession, type Session } from "./session.js";

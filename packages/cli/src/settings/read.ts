@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, resolve } from "node:path";
-import { parseDurationMs } from "../duration.js";
+import { formatDurationMs, parseDurationMs } from "../duration.js";
 import { advice, mustHave, not, oneOf } from "./advice.js";
 import { fileVariableOf, variableOf } from "./environment.js";
 import type { Fault } from "./fault.js";
@@ -149,7 +149,7 @@ class Reader {
           return wrong(
             `must be a number with a unit: ms, s, m, h or d${shape.forever ? ", or forever" : ""}${not(written)}`,
           );
-        return ms <= (shape.to ?? longestMs) ? ms : wrong("is too long a time");
+        return ms <= (shape.to ?? longestMs) ? ms : wrong(`must be at most ${formatDurationMs(shape.to ?? longestMs)}`);
       }
       case "path": {
         const text = this.#text({ kind: "text", longest: 4_096 }, written, wrong);

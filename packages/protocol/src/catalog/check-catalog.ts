@@ -170,7 +170,7 @@ function checkSchema(check: Check, path: string, value: unknown): void {
     return;
   }
   const bytes = new TextEncoder().encode(JSON.stringify(schema)).length;
-  if (bytes > largestSchemaBytes) check.error(path, `is ${bytes} bytes; a schema has at most ${largestSchemaBytes}`);
+  if (bytes > largestSchemaBytes) check.error(path, `must have at most ${largestSchemaBytes} bytes, not ${bytes}`);
 }
 
 const deepestSchema = 200;

@@ -14,7 +14,7 @@ import type {
 } from "../messages.js";
 import { type BrokerAnswer, BrokerAnswerError, readAnswer } from "./broker-answer.js";
 import { isNotSent } from "./not-sent.js";
-import { defaultPace, readPoll, nextPauseMs, OperationFailedError, type PollingPace } from "./polling.js";
+import { defaultPace, nextPauseMs, OperationFailedError, type PollingPace, readPoll } from "./polling.js";
 
 export interface ClientOptions {
   /** Where the broker is, up to but without `/v2`. */
