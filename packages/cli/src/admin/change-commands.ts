@@ -9,7 +9,7 @@ import { withExamples } from "../examples-of.js";
 import {
   formatRotationProgress,
   formatRotationResult,
-  type RotationProgress,
+  type RotationCounts,
   type RotationResult,
 } from "../keys/format-rotation.js";
 import { type ReasonChoice, withAdminOptions, withPlatformOption, withReason } from "./admin-command-options.js";
@@ -248,7 +248,7 @@ function numberAt(view: JsonObject, name: string): number {
   return typeof value === "number" ? value : 0;
 }
 
-function countsOf(view: JsonObject): RotationProgress {
+function countsOf(view: JsonObject): RotationCounts {
   return { walk: numberAt(view, "walk"), resources: numberAt(view, "resources"), texts: numberAt(view, "texts") };
 }
 

@@ -1,5 +1,5 @@
 /** How far a rotation is. */
-export interface RotationProgress {
+export interface RotationCounts {
   readonly walk: number;
   readonly resources: number;
   readonly texts: number;
@@ -14,7 +14,7 @@ export interface RotationResult {
   readonly unused: readonly string[];
 }
 
-export function formatRotationProgress({ walk, resources, texts }: RotationProgress): string {
+export function formatRotationProgress({ walk, resources, texts }: RotationCounts): string {
   return `walk ${walk}: ${resources} resources seen, ${texts} texts encrypted anew`;
 }
 

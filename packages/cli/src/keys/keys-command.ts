@@ -6,7 +6,7 @@ import { chooseStore, storeTrouble } from "../serve/open-store.js";
 import { loadSettings, usualFile } from "../settings/load.js";
 import { realSystem } from "../settings/system.js";
 import { reportErrors, UserError } from "../user-error.js";
-import { formatRotationProgress, formatRotationResult, type RotationProgress } from "./format-rotation.js";
+import { formatRotationProgress, formatRotationResult, type RotationCounts } from "./format-rotation.js";
 
 /** `osbert keys`: the keys that encrypt what is in the store. */
 export function registerKeys(program: Command): void {
@@ -55,7 +55,7 @@ async function rotateKeys(file: string | undefined): Promise<void> {
   process.once("SIGINT", stop).once("SIGTERM", stop);
   try {
     await encrypted.open();
-    const onProgress = (progress: RotationProgress) =>
+    const onProgress = (progress: RotationCounts) =>
       void process.stderr.write(`${formatRotationProgress(progress)}\n`);
     const rotation = await encrypted.rotate({ onProgress, signal: stopping.signal });
     await encrypted.close();
