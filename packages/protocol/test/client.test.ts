@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, test } from "vitest";
 import { BrokerAnswerError, createClient } from "../src/client/index.js";
 import { brokerThat } from "./broker-double.js";
@@ -231,8 +233,12 @@ describe("what an answer means", () => {
   });
 
   test("a broker that is not there is told as such", async () => {
-    const error = await failureOf(createClient({ url: "http://127.0.0.1:1" }).catalog());
-    expect(error).toMatchObject({ kind: "no connection", status: null });
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    const error = await failureOf(createClient({ url: `http://127.0.0.1:${port}` }).catalog());
+    expect(error).toMatchObject({ kind: "no connection", sent: false, status: null });
     expect(error.message).toContain("no connection");
   });
 });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createClient, OperationFailedError } from "../src/client/index.js";
 import { nextPauseMs } from "../src/client/polling.js";
-import { parseRetryAfter } from "../src/client/retry-after.js";
 import { brokerThat, type Reaction } from "./broker-double.js";
 
 const quick = { firstMs: 5, factor: 1, longestMs: 5 };
@@ -97,15 +96,18 @@ describe("polling", () => {
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(date) - 50);
   });
 
-  test("P-POLL-08: advice is read as seconds or a date, and anything else is none", () => {
-    const now = () => Date.UTC(2030, 0, 1);
-    expect(parseRetryAfter("120", now)).toBe(120_000);
-    expect(parseRetryAfter(" 3 ", now)).toBe(3_000);
-    expect(parseRetryAfter("Tue, 01 Jan 2030 00:01:00 GMT", now)).toBe(60_000);
-    expect(parseRetryAfter("Mon, 31 Dec 2029 00:00:00 GMT", now)).toBe(0);
-    for (const none of [null, "", "soon", "-5", "1.5", "1e3", "99999999999999"]) {
-      expect(parseRetryAfter(none, now), String(none)).toBeUndefined();
-    }
+  test("P-POLL-08: the first poll comes when the answer that began the operation said", async () => {
+    const { client, seen } = await polling(state("succeeded"));
+    const started = performance.now();
+    await client.waitForInstance("i", { retryAfterMs: 1_000 });
+    expect(performance.now() - started).toBeGreaterThanOrEqual(950);
+    expect(seen).toHaveLength(1);
+  });
+
+  test("P-POLL-08, P-POLL-10: such advice does not lead beyond the limit", async () => {
+    const { client, seen } = await polling(state("succeeded"));
+    await client.waitForInstance("i", { retryAfterMs: 3_600_000, maximumPollingDuration: 0.1 });
+    expect(seen).toHaveLength(1);
   });
 
   test("P-POLL-08, P-POLL-12: pauses grow to a limit; advice is brought back to what is sensible", () => {
@@ -113,7 +115,7 @@ describe("polling", () => {
     expect([0, 1, 2, 3, 50].map((polls) => nextPauseMs(polls, undefined, pace))).toEqual([
       1_000, 2_000, 4_000, 5_000, 5_000,
     ]);
-    expect(nextPauseMs(0, 0)).toBe(100);
+    expect(nextPauseMs(0, 0)).toBe(1_000);
     expect(nextPauseMs(0, 999_999_999)).toBe(3_600_000);
     expect(nextPauseMs(9, 7_000)).toBe(7_000);
   });

@@ -161,14 +161,22 @@ describe.each(ways)("lost after bytes were sent, by $name", (way) => {
     expect(await provisioned(url, way, large)).toEqual(lost);
   });
 
-  test("nothing is read of the body, and the time is up", async () => {
-    const url = await sockets((socket) => socket.pause());
-    expect(await provisioned(url, way, large, 500)).toEqual({ ...lost, kind: "timed out" });
+  test("the caller gives up when the broker has read the beginning and reads no more", async () => {
+    const gaveUp = new AbortController();
+    const url = await sockets((socket) =>
+      socket.once("data", () => {
+        socket.pause();
+        gaveUp.abort();
+      }),
+    );
+    const client = createClient({ url, ...(way.fetch !== undefined && { fetch: way.fetch }) });
+    const asked = client.provision("i", large, { signal: gaveUp.signal });
+    await expect(asked).rejects.toMatchObject({ kind: "called off", sent: true, status: null });
   });
 
   test("no answer comes in time", async () => {
     const url = await sockets((socket) => socket.resume());
-    expect(await provisioned(url, way, request, 300)).toEqual({ ...lost, kind: "timed out" });
+    expect(await provisioned(url, way, request, 3_000)).toEqual({ ...lost, kind: "timed out" });
   });
 
   test("the connection breaks in the middle of the answer", async () => {
