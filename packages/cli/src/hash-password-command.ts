@@ -24,7 +24,8 @@ async function hashInput(): Promise<void> {
   let text = "";
   for await (const chunk of process.stdin.setEncoding("utf8")) {
     text += String(chunk);
-    if (text.length > longestPassword) throw new UserError(`a password must have at most ${longestPassword} characters`);
+    if (text.length > longestPassword)
+      throw new UserError(`a password must have at most ${longestPassword} characters`);
   }
   // The line's end is no part of it.
   const password = text.replace(/\r?\n$/, "");

@@ -1,5 +1,5 @@
-import type { ExitStatus } from "../client/exit-status.js";
 import { failureOf } from "../client/command-failure.js";
+import type { ExitStatus } from "../client/exit-status.js";
 import { plainJson } from "../client/plain-text.js";
 import type { Surroundings } from "../client/surroundings.js";
 import { type AdminOptions, type AdminSession, openAdminSession } from "./admin-session.js";

@@ -55,8 +55,7 @@ async function rotateKeys(file: string | undefined): Promise<void> {
   process.once("SIGINT", stop).once("SIGTERM", stop);
   try {
     await encrypted.open();
-    const onProgress = (progress: RotationCounts) =>
-      void process.stderr.write(`${formatRotationProgress(progress)}\n`);
+    const onProgress = (progress: RotationCounts) => void process.stderr.write(`${formatRotationProgress(progress)}\n`);
     const rotation = await encrypted.rotate({ onProgress, signal: stopping.signal });
     await encrypted.close();
     if (stopping.signal.aborted) throw new UserError("stopped before the end; run it again to go on");
