@@ -26,7 +26,15 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 test("every package is packed, with its licence, without maps to sources that are not there, and without what only this repository reads", () => {
   expect(tarballs.map((path) => basename(path).replace(/-[\d.]+\.tgz$/, "")).sort()).toEqual(
-    ["create-osbert", "osbert", "osbert-broker", "osbert-journal", "osbert-journal-suites", "osbert-protocol"].sort(),
+    [
+      "create-osbert",
+      "osbert",
+      "osbert-broker",
+      "osbert-journal",
+      "osbert-journal-suites",
+      "osbert-protocol",
+      "osbert-server",
+    ].sort(),
   );
   for (const tarball of tarballs) {
     const folder = mkdtempSync(join(scratch, "unpacked-"));
@@ -107,7 +115,14 @@ const compilerOptions = {
 
 /** A program that imports every public path of the packages. */
 function importsOfEverything(project: string): string {
-  const names = ["@osbert/protocol", "@osbert/journal", "@osbert/journal-suites", "@osbert/broker", "osbert"];
+  const names = [
+    "@osbert/protocol",
+    "@osbert/journal",
+    "@osbert/journal-suites",
+    "@osbert/server",
+    "@osbert/broker",
+    "osbert",
+  ];
   const paths = names.flatMap((name) => {
     const manifest = readFileSync(join(project, "node_modules", name, "package.json"), "utf8");
     return Object.keys(JSON.parse(manifest).exports).map((path) => `${name}${path.slice(1)}`);

@@ -8,6 +8,7 @@ import {
   type StoreAnswered,
 } from "@osbert/journal";
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
+import type { Readiness } from "@osbert/server";
 import { type Audit, archiveFor } from "./admin/audit.js";
 import { KeyRotation } from "./admin/key-rotation.js";
 import { Operator } from "./admin/operator.js";
@@ -18,7 +19,7 @@ import { type Endpoints, endpointsOf } from "./endpoints/endpoints.js";
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
 import { instancePlace } from "./observe/place.js";
-import { type Readiness, StoreProbe } from "./observe/readiness.js";
+import { StoreProbe } from "./observe/readiness.js";
 import type { StderrLevel } from "./observe/stderr-log.js";
 import type { Tracing } from "./observe/tracing.js";
 import { aroundOf, brokerEvent, type Watch, watchOf } from "./observe/watch.js";

@@ -1,4 +1,5 @@
 import { BrokerError } from "@osbert/protocol";
+import { type MatchedRoute, type RouteTable, routeTable } from "@osbert/server";
 
 /** The endpoints of the admin API: what a method on a path means. */
 export const adminRoutes = [
@@ -31,53 +32,24 @@ export type LookName = Extract<AdminRoute, readonly ["GET", ...unknown[]]>[2];
 /** Those that do, and need a reason. */
 export type ActName = Exclude<AdminRouteName, LookName>;
 
-export interface MatchedAdminRoute {
-  readonly name: AdminRouteName;
-  /** What stands in the path, decoded. */
-  readonly values: Readonly<Partial<Record<"instance" | "operation" | "binding" | "service", string>>>;
-}
+export type MatchedAdminRoute = MatchedRoute<typeof adminRoutes>;
 
 /** Whether a path is the admin API's business. */
 export function isAdminPath(path: string): boolean {
   return path === "/admin/v1" || path.startsWith("/admin/v1/");
 }
 
+const table: RouteTable<typeof adminRoutes> = routeTable(adminRoutes, "there is nothing at this path of the admin API");
+
+/** Values of the path are only what every store keeps alike. */
 export function matchAdminRoute(method: string, path: string): MatchedAdminRoute {
-  const segments = path.split("/");
-  const allowed = new Set<string>();
-  for (const [offered, pattern, name] of adminRoutes) {
-    const parts = pattern.split("/");
-    const fits =
-      parts.length === segments.length &&
-      parts.every((part, at) => (part.startsWith(":") ? segments[at] !== "" : part === segments[at]));
-    if (!fits) continue;
-    if (offered !== method) {
-      allowed.add(offered);
-      continue;
-    }
-    const named = parts.flatMap((part, at) =>
-      part.startsWith(":") ? [[part.slice(1), decode(segments[at] ?? "")] as const] : [],
-    );
-    return { name, values: Object.fromEntries(named) };
-  }
-  if (allowed.size === 0) throw new BrokerError("not-found", "there is nothing at this path of the admin API");
-  const allow = [...allowed].join(", ");
-  throw new BrokerError("method-not-allowed", `${method} is not possible here; ${allow} is`, { allow });
+  const matched = table.match(method, path);
+  for (const id of [matched.instance, matched.operation, matched.binding, matched.service])
+    checkKeepable(id, "an id in the path");
+  return matched;
 }
 
 const longestIdBytes = 400;
-
-/** Exactly once, and only what every store keeps alike. */
-function decode(segment: string): string {
-  let text: string;
-  try {
-    text = decodeURIComponent(segment);
-  } catch (cause) {
-    throw new BrokerError("bad-request", "an id in the path is not validly percent-encoded", { cause });
-  }
-  checkKeepable(text, "an id in the path");
-  return text;
-}
 
 export function checkKeepable(text: string, what: string): void {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for.

@@ -1,14 +1,7 @@
 import { BrokerError } from "@osbert/protocol";
+import type { Answer } from "@osbert/server";
 
-/** What goes back to the platform. */
-export interface Answer {
-  /** The HTTP status. */
-  readonly status: number;
-  /** An object, or a text (or its bytes) that is JSON already. */
-  readonly body: object | string;
-  /** Beside those that every answer has. */
-  readonly headers?: Readonly<Record<string, string>>;
-}
+export type { Answer };
 
 /** Every outcome that is not an error, and its status. Errors have their own table (brokerErrors). */
 export const statuses = {
@@ -49,14 +42,4 @@ export function inProgressAnswer(
   { retryAfterSeconds }: { readonly retryAfterSeconds: number | null },
 ): Answer {
   return answer(outcome, body, retryAfterSeconds === null ? undefined : { "retry-after": String(retryAfterSeconds) });
-}
-
-/** `challenge`: what a 401 says of how to authenticate. */
-export function errorAnswer(error: BrokerError, challenge = 'Basic realm="service broker", charset="UTF-8"'): Answer {
-  const headers = {
-    ...(error.retryAfterSeconds !== undefined && { "retry-after": String(error.retryAfterSeconds) }),
-    ...(error.allow !== undefined && { allow: error.allow }),
-    ...(error.code === "unauthorized" && { "www-authenticate": challenge }),
-  };
-  return { status: error.status, body: error.body, ...(Object.keys(headers).length > 0 && { headers }) };
 }

@@ -1,8 +1,12 @@
 import { randomBytes } from "node:crypto";
+import {
+  type Authenticate,
+  type Credential,
+  checkCertificates,
+  type PasswordCredential,
+} from "@osbert/server/authentication";
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "../broker.js";
-import type { Authenticate } from "./authentication/authenticate.js";
-import type { Credential, PasswordCredential } from "./authentication/credential.js";
 import { type BrokerServerOptions, brokerServer } from "./broker-server.js";
 
 /** Where the broker answers, and to whom. */
@@ -52,7 +56,7 @@ export async function serve(broker: Broker, options: ServeOptions = {}): Promise
   const { port = 8080, host = "127.0.0.1", credentials, ...rest } = options;
   const made: PasswordCredential | null =
     credentials === undefined ? { username: "osbert", password: randomBytes(18).toString("base64url") } : null;
-  checkCertificates(options);
+  checkCertificates(credentials, rest.tls?.clientCertificates !== undefined);
   // Before the broker is started: a wrong setting of TLS leaves nothing behind that would have to be stopped.
   const app = brokerServer({ ...rest, broker, credentials: credentials ?? (made === null ? [] : [made]) });
   await broker.start();
@@ -72,14 +76,4 @@ export async function serve(broker: Broker, options: ServeOptions = {}): Promise
       await broker.stop(closing);
     },
   };
-}
-
-/** Nobody could ever use such a credential, and nobody would learn why. */
-function checkCertificates({ credentials, tls }: ServeOptions): void {
-  if (!Array.isArray(credentials) || tls?.clientCertificates !== undefined) return;
-  if ((credentials as readonly Credential[]).some((credential) => "certificate" in credential)) {
-    throw new TypeError(
-      'a credential names a certificate, but no client is asked for one: set tls.clientCertificates to "request" or "require"',
-    );
-  }
 }

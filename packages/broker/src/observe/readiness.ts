@@ -1,12 +1,5 @@
 import type { JournalEvent, Store, StoreAnswered } from "@osbert/journal";
 
-/** Whether requests should be sent to this process. */
-export interface Readiness {
-  readonly ready: boolean;
-  /** Why not, for a person. */
-  readonly reasons: readonly string[];
-}
-
 /** What never exists: looking for it costs a look and changes nothing. */
 const probeKey = "osbert/readiness";
 

@@ -1,21 +1,11 @@
-import type { AroundAttempt, AroundStep, AttemptFacts } from "@osbert/journal";
+import type { AroundAttempt, AttemptFacts } from "@osbert/journal";
+import type { RequestTracing, AroundRequest as ServerAroundRequest } from "@osbert/server/observe";
 import type { OperationPlace, RequestAnswered } from "./event.js";
 
 /** Stands around requests, attempts and steps. `traces` makes one of an OpenTelemetry tracer. It cannot harm what it stands around. */
-export interface Tracing {
-  request(about: ArrivingRequest): AroundRequest;
+export interface Tracing extends RequestTracing<RequestAnswered> {
   attempt(about: AttemptFacts & OperationPlace): AroundAttempt;
 }
 
-export interface ArrivingRequest {
-  readonly method: string;
-  /** The headers of these names, as they came: they may hold anything. */
-  readonly traceparent: string | undefined;
-  readonly tracestate: string | undefined;
-}
-
-export interface AroundRequest extends Pick<AroundStep, "run"> {
-  /** Where the request stands, as a traceparent: kept with what it begins. */
-  readonly trace: string | null;
-  end(event: RequestAnswered): void;
-}
+/** Stands around a request. */
+export interface AroundRequest extends ServerAroundRequest<RequestAnswered> {}

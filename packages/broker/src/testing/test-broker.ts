@@ -1,8 +1,9 @@
 import { memoryStore } from "@osbert/journal/memory";
 import { type ManualClock, manualClock } from "@osbert/journal/testing";
 import type { JsonObject, ServiceOffering, ServicePlan } from "@osbert/protocol";
+import type { Handler } from "@osbert/server";
 import { type Broker, type BrokerOptions, createBroker } from "../broker.js";
-import { createHandler, type Handler, type HandlerOptions } from "../http/handler.js";
+import { createHandler, type HandlerOptions } from "../http/broker-end.js";
 import { ClockWatch } from "./clock-watch.js";
 
 /** What `createBroker` takes, and what the wire does; all but `services` has a default. */

@@ -1,4 +1,4 @@
-import type { Peer } from "./authentication/authenticate.js";
+import type { Peer } from "../authentication/authenticate.js";
 
 /** A request as any server can give it. */
 export interface WireRequest {

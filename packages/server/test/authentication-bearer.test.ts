@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { manualClock } from "@osbert/journal/testing";
 import { exportJWK, exportSPKI, generateKeyPair, type JWK, SignJWT, UnsecuredJWT } from "jose";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { TokenIssuer } from "../src/http/index.js";
+import type { TokenIssuer } from "../src/authentication/index.js";
 import { guarded } from "./authentication-lab.js";
 
 type KeyPair = Awaited<ReturnType<typeof generateKeyPair>>;
@@ -86,12 +86,7 @@ describe("bearer tokens with given keys", () => {
     const names: unknown[] = [];
     const { ask } = await guarded({
       credentials: [{ bearer: await withKeys() }],
-      handlers: {
-        catalog: async ({ caller }) => {
-          names.push(caller.credential);
-          return { status: 200, body: {} };
-        },
-      },
+      admitted: (credential) => void names.push(credential),
     });
     expect((await ask(await token())).status).toBe(200);
     expect((await ask(await token({ key: rsa, kid: "r1", alg: "RS256" }))).status).toBe(200);
@@ -181,7 +176,6 @@ describe("bearer tokens with given keys", () => {
         { bearer: await withKeys({ issuer: "https://west.example" }), platform: "west" },
         { username: "platform", password: "secret" },
       ],
-      platforms: ["east", "west"],
     });
     const status = async (platform: string, iss: string) =>
       (await ask(await token({ claims: { iss } }), { path: `/${platform}/v2/catalog` })).status;

@@ -1,10 +1,25 @@
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
-import { memoryStore } from "@osbert/journal/memory";
 import { onTestFinished } from "vitest";
-import { type AuthenticationEvent, type Served, type ServeOptions, serve } from "../src/http/index.js";
-import { createBroker } from "../src/index.js";
-import { lab } from "./lab.js";
+import {
+  type Authenticate,
+  type AuthenticationEvent,
+  type AuthenticationOptions,
+  authentication,
+  type Credential,
+  checkCertificates,
+} from "../src/authentication/index.js";
+import { type HttpServerOptions, httpServer } from "../src/fastify/index.js";
+import type { OnError } from "../src/index.js";
+import { apiOf, endOf } from "./api-lab.js";
+
+export interface GuardedOptions extends HttpServerOptions {
+  readonly credentials: readonly Credential[] | Authenticate;
+  readonly authentication?: AuthenticationOptions;
+  readonly onError?: OnError;
+  /** Called with the name of everyone who is let in. */
+  readonly admitted?: (credential: string) => void;
+}
 
 export interface Asked {
   readonly status: number;
@@ -13,23 +28,32 @@ export interface Asked {
 }
 
 export interface Guarded {
-  readonly server: Served;
+  readonly server: { readonly url: string; readonly app: ReturnType<typeof httpServer> };
   readonly events: readonly AuthenticationEvent[];
   /** Asks for the catalog, or what else is said, on a connection of its own. */
   readonly ask: (authorization?: string, options?: RequestOptions) => Promise<Asked>;
 }
 
-/** A broker on a real socket that asks for these credentials. */
-export async function guarded(options: ServeOptions): Promise<Guarded> {
+/** An API on a real socket that asks for these credentials: a catalog, at `/v2/catalog` and at `/{platform}/v2/catalog`. */
+export async function guarded(options: GuardedOptions): Promise<Guarded> {
   const events: AuthenticationEvent[] = [];
-  const broker = createBroker({ stderr: "nothing", services: [lab().service], store: memoryStore() });
-  const server = await serve(broker, {
-    port: 0,
-    ...options,
-    authentication: { observe: (event) => void events.push(event), ...options.authentication },
-  });
-  onTestFinished(() => server.close({ drainMs: 0 }));
-  return { server, events, ask: (authorization, more) => askAt(server.url, authorization, more) };
+  const { credentials, tls } = options;
+  checkCertificates(credentials, tls?.clientCertificates !== undefined);
+  const observe = (event: AuthenticationEvent) => void events.push(event);
+  const authenticate =
+    typeof credentials === "function"
+      ? credentials
+      : authentication(credentials, { observe, ...options.authentication });
+  const app = httpServer(
+    endOf([apiOf(authenticate, options.admitted)], {
+      challenge: authenticate.challenge,
+      onError: options.onError,
+    }),
+    options,
+  );
+  onTestFinished(() => app.close());
+  const url = await app.listen({ port: 0, host: "127.0.0.1" });
+  return { server: { url, app }, events, ask: (authorization, more) => askAt(url, authorization, more) };
 }
 
 export function basic(username: string, password: string): string {
@@ -45,7 +69,6 @@ function askAt(url: string, authorization?: string, options: RequestOptions = {}
       agent: false,
       ...options,
       headers: {
-        "x-broker-api-version": "2.17",
         ...(authorization !== undefined && { authorization }),
         ...(options.headers as Record<string, string> | undefined),
       },

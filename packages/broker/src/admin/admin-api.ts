@@ -1,12 +1,9 @@
 import { BrokerError, type JsonObject } from "@osbert/protocol";
-import { type Answer, answer } from "../endpoints/answer.js";
+import { type Answer, type Api, authenticated, readJsonObject, type WireRequest } from "@osbert/server";
+import { type AuthenticationOptions, authentication, type Credential } from "@osbert/server/authentication";
+import type { SeenRequest } from "@osbert/server/observe";
+import { answer } from "../endpoints/answer.js";
 import { requiredText } from "../endpoints/fields.js";
-import { type AuthenticationOptions, authentication } from "../http/authentication/authentication.js";
-import type { Credential } from "../http/authentication/credential.js";
-import { refusedCaller } from "../http/authentication/refused-caller.js";
-import { readJsonObject } from "../http/read-json.js";
-import type { WireRequest } from "../http/wire.js";
-import type { RefusedCaller } from "../observe/event.js";
 import type { InstanceAddress } from "../records/instance-key.js";
 import type { InstancePhase } from "../records/instance-record.js";
 import type { Act } from "./act.js";
@@ -16,6 +13,7 @@ import {
   type ActName,
   type AdminRouteName,
   checkKeepable,
+  isAdminPath,
   type LookName,
   type MatchedAdminRoute,
   matchAdminRoute,
@@ -41,17 +39,23 @@ export interface PlatformSide {
 export type AdminEndpoints = (request: AdminRequest, requestId: string | null, seen?: Seen) => Promise<Answer>;
 
 /** Who watches requests is told of these, too. */
-export interface Seen {
+type Seen = Pick<SeenRequest, "authenticating" | "authenticated"> & {
   matched(route: { readonly name: string; readonly instance?: string; readonly binding?: string }): void;
-  authenticating(caller: () => RefusedCaller): void;
-  authenticated(credential: string, platform: string): void;
-}
+};
 
 const largestBody = 65_536;
 const longestReason = 1_000;
 const longestCursor = 4_000;
 const largestPage = 500;
 const phases: readonly InstancePhase[] = ["creating", "ready", "failed", "deleting", "gone"];
+
+/** The endpoints below `/admin/v1` as an API of a server. */
+export function adminApi<Watched extends SeenRequest & Seen>(
+  ...given: Parameters<typeof adminEndpoints>
+): Api<Watched> {
+  const endpoints = adminEndpoints(...given);
+  return { owns: isAdminPath, respond: (request, { requestId, seen }) => endpoints(request, requestId, seen) };
+}
 
 /**
  * The endpoints under /admin/v1, for those with a credential of their own. In this order, so that nobody learns anything unasked: who
@@ -73,22 +77,20 @@ export function adminEndpoints(
   const authenticate = authentication(credentials, platforms.authentication);
   return async (request, requestId, seen) => {
     seen?.matched({ name: "admin" });
-    const { peer } = request;
-    seen?.authenticating(() => refusedCaller(request, (username) => authenticate.knows?.(username) === true));
-    const credential = await authenticate({ authorization: request.header("authorization"), platform: "", peer });
-    if (credential === undefined) throw new BrokerError("unauthorized", "a valid admin credential is needed");
-    seen?.authenticated(credential, "");
-    const [path = "", search = ""] = splitOnce(request.url, "?");
-    const { name, values } = matchAdminRoute(request.method === "HEAD" ? "GET" : request.method, path);
-    const { instance = "", binding = "" } = values;
-    seen?.matched({ name: `admin ${name}`, instance, binding });
-    const query = new URLSearchParams(search);
-    const address = { platform: textOf(query, "platform") ?? "", instance: values.instance ?? "" };
-    const asked: Looking = { operator: operator(), address, values, query };
-    if (isLook(name)) return answer("fetched", await looks[name](asked));
-    const body = await readBody(request);
-    const act: Act = { operator: credential, reason: reasonOf(body), requestId };
-    return answer("fetched", await acts[name]({ ...asked, body, act }));
+    const otherwise = "a valid admin credential is needed";
+    return authenticated(authenticate, request, { platform: "", seen, otherwise }, async (credential) => {
+      const [path = "", search = ""] = splitOnce(request.url, "?");
+      const matched = matchAdminRoute(request.method, path);
+      const { name, instance, binding } = matched;
+      seen?.matched({ name: `admin ${name}`, instance, binding });
+      const query = new URLSearchParams(search);
+      const address = { platform: textOf(query, "platform") ?? "", instance };
+      const asked: Looking = { operator: operator(), address, matched, query };
+      if (isLook(name)) return answer("fetched", await looks[name](asked));
+      const body = await readBody(request);
+      const act: Act = { operator: credential, reason: reasonOf(body), requestId };
+      return answer("fetched", await acts[name]({ ...asked, body, act }));
+    });
   };
 }
 
@@ -101,7 +103,7 @@ function secretOf({ platform: _, ...credential }: Credential): string {
 interface Looking {
   readonly operator: Operator;
   readonly address: InstanceAddress;
-  readonly values: MatchedAdminRoute["values"];
+  readonly matched: MatchedAdminRoute;
   readonly query: URLSearchParams;
 }
 
@@ -116,7 +118,7 @@ const looks: Readonly<Record<LookName, (asked: Looking) => Promise<object>>> = {
   instance: ({ operator, address }) => operator.instance(address),
   bindings: ({ operator, address, query }) => operator.bindings(address, pageOf(query)),
   journal: ({ operator, address, query }) => operator.entries(address, pageOf(query)),
-  operation: ({ operator, address, values }) => operator.operation(address, values.operation ?? ""),
+  operation: ({ operator, address, matched }) => operator.operation(address, matched.operation),
   operations: ({ operator, query }) =>
     operator.operations({ ...pageOf(query), ...operationFilterOf(query), ...stateOf(query, openStates) }),
   services: async ({ operator }) => ({ items: operator.services(), next: null }),
@@ -133,8 +135,8 @@ const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
     const filter = bulkFilterOf(query, ["running", "waiting", "paused", "queued"]);
     return operator.cancelAll({ ...pageOf(query), ...filter }, act, dryRunOf(body));
   },
-  retry: ({ operator, address, values, act }) => operator.retry(address, values.operation ?? "", act),
-  async cancel({ operator, address, values: { operation = "" }, act }) {
+  retry: ({ operator, address, matched, act }) => operator.retry(address, matched.operation, act),
+  async cancel({ operator, address, matched: { operation }, act }) {
     await operator.cancel(address, operation, act);
     return { operation };
   },
@@ -142,8 +144,8 @@ const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
     await operator.purge(address, act);
     return {};
   },
-  async purgeBinding({ operator, address, values, act }) {
-    await operator.purgeBinding(address, values.binding ?? "", act);
+  async purgeBinding({ operator, address, matched, act }) {
+    await operator.purgeBinding(address, matched.binding, act);
     return {};
   },
   async forceDelete({ operator, address, body, act }) {
@@ -155,8 +157,8 @@ const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
     return {};
   },
   rotateKeys: ({ operator, act }) => operator.rotateKeys(act),
-  pause: ({ operator, values, act }) => operator.pause(values.service ?? "", act),
-  resume: ({ operator, values, act }) => operator.resume(values.service ?? "", act),
+  pause: ({ operator, matched, act }) => operator.pause(matched.service, act),
+  resume: ({ operator, matched, act }) => operator.resume(matched.service, act),
 };
 
 function isLook(name: AdminRouteName): name is LookName {

@@ -1,11 +1,11 @@
 import { type ManualClock, manualClock } from "@osbert/journal/testing";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { describe, expect, test, vi } from "vitest";
-import { BoundedMap } from "../src/http/authentication/bounded-map.js";
-import { networkOf } from "../src/http/authentication/network-address.js";
-import { delayMs, SlowDown } from "../src/http/authentication/slow-down.js";
-import { type AuthenticationEvent, authentication, hashPassword, type ServeOptions } from "../src/http/index.js";
-import { type Asked, basic, type Guarded, guarded } from "./authentication-lab.js";
+import { BoundedMap } from "../src/authentication/bounded-map.js";
+import { type AuthenticationEvent, authentication, hashPassword } from "../src/authentication/index.js";
+import { networkOf } from "../src/authentication/network-address.js";
+import { delayMs, SlowDown } from "../src/authentication/slow-down.js";
+import { type Asked, basic, type Guarded, type GuardedOptions, guarded } from "./authentication-lab.js";
 
 const credentials = [{ username: "platform", password: "secret" }];
 const right = basic("platform", "secret");
@@ -22,7 +22,7 @@ interface Slow extends Guarded {
   readonly delays: () => readonly number[];
 }
 
-async function slow(options: ServeOptions = { credentials }): Promise<Slow> {
+async function slow(options: GuardedOptions = { credentials }): Promise<Slow> {
   const clock = manualClock();
   const guard = await guarded({
     trustProxy: true,

@@ -1,6 +1,6 @@
 import { TLSSocket } from "node:tls";
 import type { FastifyRequest } from "fastify";
-import type { Peer, PeerCertificate } from "./authenticate.js";
+import type { Peer, PeerCertificate } from "../authentication/authenticate.js";
 
 /** One read a connection: a certificate cannot change while it lasts (`serve` forbids renegotiation). */
 const read = new WeakMap<TLSSocket, PeerCertificate | null>();

@@ -2,9 +2,10 @@ import { connect, type Socket } from "node:net";
 import { TLSSocket, connect as tlsConnect } from "node:tls";
 import { generate } from "selfsigned";
 import { beforeAll, describe, expect, test } from "vitest";
-import { parseAlternativeName, readAlternativeNames } from "../src/http/authentication/alternative-names.js";
-import { isSameSubject, parseSubject } from "../src/http/authentication/certificate-subject.js";
-import type { Credential, TlsOptions } from "../src/http/index.js";
+import { parseAlternativeName, readAlternativeNames } from "../src/authentication/alternative-names.js";
+import { isSameSubject, parseSubject } from "../src/authentication/certificate-subject.js";
+import type { Credential } from "../src/authentication/index.js";
+import type { TlsOptions } from "../src/fastify/index.js";
 import { basic, guarded } from "./authentication-lab.js";
 
 interface Certificate {
@@ -170,12 +171,7 @@ describe("client certificates", () => {
     const { ask } = await guarded({
       tls: tls("request"),
       credentials,
-      handlers: {
-        catalog: async ({ caller }) => {
-          names.push(caller.credential);
-          return { status: 200, body: {} };
-        },
-      },
+      admitted: (credential) => void names.push(credential),
     });
     expect((await ask(undefined, showing(platform))).status).toBe(200);
     expect((await ask(basic("platform", "secret"), showing())).status).toBe(200);
@@ -244,7 +240,6 @@ describe("client certificates", () => {
     const { ask } = await guarded({
       tls: tls("request"),
       credentials: [{ certificate: { subject: "O=Example\\, Inc., CN=platform" }, platform: "east" }],
-      platforms: ["east", "west"],
     });
     expect((await ask(undefined, { ...showing(platform), path: "/east/v2/catalog" })).status).toBe(200);
     expect((await ask(undefined, { ...showing(platform), path: "/west/v2/catalog" })).status).toBe(401);

@@ -1,10 +1,9 @@
 import type { Socket } from "node:net";
 import { BrokerError } from "@osbert/protocol";
-import type { Broker } from "../broker.js";
-import { tellOfRefusal } from "../observe/seen-request.js";
-import { drain } from "./body-stream.js";
-import { requestIdentity, requestIdentityHeader } from "./request-identity.js";
-import { methodRefusal } from "./routes.js";
+import { drain } from "../http/body-stream.js";
+import type { HttpEnd } from "../http/http-end.js";
+import type { Problem } from "../http/problem.js";
+import { requestIdentityHeader } from "../http/request-identity.js";
 
 /** What Node tells of bytes that it could not read as a request. */
 export interface UnreadableRequest {
@@ -16,7 +15,7 @@ export interface UnreadableRequest {
 }
 
 /** Answers on the socket, as there is no request yet; as much as can be made out of the bytes is answered to. */
-export function refuseBytes(broker: Broker, unreadable: UnreadableRequest, socket: Socket): void {
+export function refuseBytes(end: HttpEnd, unreadable: UnreadableRequest, socket: Socket): void {
   const { code, rawPacket, bytesParsed = 0 } = unreadable;
   if (code === "ECONNRESET" || socket.destroyed || !socket.writable) {
     socket.destroy();
@@ -25,29 +24,30 @@ export function refuseBytes(broker: Broker, unreadable: UnreadableRequest, socke
   const text = Buffer.isBuffer(rawPacket) ? rawPacket.subarray(0, mostBytes).toString("latin1") : "";
   const sent = identityLine.exec(text)?.[1];
   const { method, url } = code === "HPE_INVALID_METHOD" ? requestLineAt(text, bytesParsed) : unknownLine;
-  refuseOnSocket(broker, socket, { error: refusalOf(code, method, url), status: statuses[code ?? ""], method, sent });
+  refuseOnSocket(end, socket, {
+    problem: refusalOf(end, code, method, url),
+    status: statuses[code ?? ""],
+    method,
+    sent,
+  });
 }
 
 export interface Refusal {
-  readonly error: BrokerError;
-  /** In place of the error's own, where the table has none for it. */
+  readonly problem: Problem;
+  /** In place of the problem's own, where the table has none for it. */
   readonly status?: string | undefined;
   readonly method: string;
-  /** The request identity, if the platform sent one. */
+  /** The request identity, if one was sent. */
   readonly sent: string | undefined;
 }
 
 /** Writes a whole answer, and hangs up. */
-export function refuseOnSocket(broker: Broker, socket: Socket, { error, status, method, sent }: Refusal): void {
-  const id = requestIdentity(sent);
-  if (broker.watch !== undefined) tellOfRefusal(broker.watch, method, error, 0, id);
-  const body = JSON.stringify(error.body);
+export function refuseOnSocket(end: HttpEnd, socket: Socket, { problem, status, method, sent }: Refusal): void {
+  const { headers, body } = end.refuse(problem, { method, sent, tookMs: 0 });
   const lines = [
-    `HTTP/1.1 ${status ?? `${error.status} ${error.body.error}`}`,
-    "content-type: application/json",
+    `HTTP/1.1 ${status ?? `${problem.status} ${problem.body.error ?? problem.code}`}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
     `content-length: ${Buffer.byteLength(body)}`,
-    `${requestIdentityHeader}: ${id}`,
-    ...(error.allow === undefined ? [] : [`allow: ${error.allow}`]),
     "connection: close",
   ];
   socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
@@ -72,8 +72,8 @@ const statuses: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
 };
 
-function refusalOf(code: string | undefined, method: string, url: string): BrokerError {
-  if (method !== "") return methodRefusal(method, url);
+function refusalOf(end: HttpEnd, code: string | undefined, method: string, url: string): Problem {
+  if (method !== "") return end.refuseMethod(method, url);
   if (code === "HPE_HEADER_OVERFLOW") return new BrokerError("bad-request", "the headers are too large");
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return new BrokerError("bad-request", "the request did not come in time");
   return new BrokerError("bad-request", "this is not a valid HTTP request");

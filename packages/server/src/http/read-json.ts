@@ -1,6 +1,9 @@
 import { BrokerError, isDeeperThan, isJsonObject, type JsonObject } from "@osbert/protocol";
 import type { WireRequest } from "./wire.js";
 
+/** Bodies beyond this are refused, unless an API takes less; nothing of them is kept. */
+export const largestBody = 1_048_576;
+
 /** Deeper bodies are refused before they are parsed: what walks them later may recurse. */
 const deepestBody = 100;
 

@@ -1,0 +1,175 @@
+import {
+  type ApiVersion,
+  BrokerError,
+  headerNames,
+  isSupported,
+  type JsonObject,
+  parseApiVersion,
+  parseOriginatingIdentity,
+} from "@osbert/protocol";
+import {
+  type Answer,
+  type Api,
+  type Arrived,
+  authenticated,
+  largestBody,
+  readJsonObject,
+  type WireRequest,
+} from "@osbert/server";
+import type { Authenticate } from "@osbert/server/authentication";
+import type { Broker } from "../broker.js";
+import { answer } from "../endpoints/answer.js";
+import type { Caller } from "../endpoints/caller.js";
+import type { VerbRequest } from "../endpoints/endpoint.js";
+import { checkId } from "../records/ids.js";
+import { type OsbRoute, osbRoutes, type RouteName, splitPlatform } from "./routes.js";
+import type { SeenOsbRequest } from "./seen-osb-request.js";
+
+/** Answers a request alone, instead of what the broker would do. `undefined`: it does not want to, after all. */
+export type OwnHandler = (request: VerbRequest) => Promise<Answer | undefined>;
+
+/** What is asked for under which paths. */
+export interface OsbApiOptions {
+  /** Platforms whose ids are kept apart, each under `/{platform}/v2/…`. Without any, the API is at `/v2/…`. */
+  readonly platforms?: readonly string[];
+  /** Endpoints that the author answers alone. */
+  readonly handlers?: Readonly<Partial<Record<RouteName, OwnHandler>>>;
+}
+
+const wireNames = {
+  version: headerNames.version.toLowerCase(),
+  originatingIdentity: headerNames.originatingIdentity.toLowerCase(),
+} as const;
+
+/**
+ * The Open Service Broker API, at every path that no other API has. In this order, so that nobody learns anything unasked: who asks, in
+ * which version, what, on whose behalf, with which body.
+ */
+export function osbApi(broker: Broker, authenticate: Authenticate, options: OsbApiOptions): Api<SeenOsbRequest> {
+  const platforms = options.platforms === undefined ? undefined : new Set(options.platforms);
+  const wiring: Wiring = { broker, options, platforms };
+  return {
+    owns: () => true,
+    respond(request, arrived) {
+      const split = splitPlatform(arrived.path);
+      const { seen } = arrived;
+      return authenticated(authenticate, request, { platform: split?.platform ?? "", seen }, (credential) => {
+        if (split === undefined || !isKnown(platforms, split.platform)) {
+          throw new BrokerError("not-found", "there is nothing at this path");
+        }
+        return respondTo(credential, wiring, request, arrived, split);
+      });
+    },
+  };
+}
+
+/** What every request meets. */
+interface Wiring {
+  readonly broker: Broker;
+  readonly options: OsbApiOptions;
+  readonly platforms: ReadonlySet<string> | undefined;
+}
+
+function respondTo(
+  credential: string,
+  { broker, options }: Wiring,
+  request: WireRequest,
+  { path, requestId, seen }: Arrived<SeenOsbRequest>,
+  { platform, rest }: { readonly platform: string; readonly rest: string },
+): Answer | Promise<Answer> {
+  const apiVersion = versionOf(broker, request.header(wireNames.version));
+  const matched = osbRoutes.match(request.method, rest);
+  seen?.matched(matched);
+  const own = options.handlers?.[matched.name];
+  if (matched.name === "catalog" && own === undefined) return catalog(broker, request);
+  const asked: Omit<VerbRequest, "body"> = {
+    caller: {
+      platform,
+      credential,
+      identity: identityOf(request),
+      requestId,
+      apiVersion,
+      trace: seen?.trace ?? null,
+    },
+    instance: matched.instance,
+    binding: matched.binding,
+    query: path.length === request.url.length ? noQuery : readQuery(request.url.slice(path.length + 1)),
+  };
+  const goOn = (body: JsonObject) => {
+    const verb: VerbRequest = { ...asked, body };
+    seen?.asked(verb.body, verb.query);
+    if (own === undefined) return call(broker, matched, verb, request);
+    return own(verb).then((given) => given ?? call(broker, matched, verb, request));
+  };
+  const hasBody = request.method === "PUT" || request.method === "PATCH";
+  return hasBody ? readJsonObject(request, largestBody).then(goOn) : goOn({});
+}
+
+function call(broker: Broker, { name }: OsbRoute, verb: VerbRequest, request: WireRequest): Answer | Promise<Answer> {
+  if (name === "catalog") return catalog(broker, request);
+  checkIds(verb);
+  return broker.endpoints[name](verb);
+}
+
+function catalog(broker: Broker, request: WireRequest): Answer {
+  const { bytes, etag } = broker.catalog;
+  const known = request.header("if-none-match");
+  const unchanged =
+    known !== undefined &&
+    (known.trim() === "*" || known.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag));
+  return unchanged ? answer("unchanged", "", { etag }) : answer("fetched", bytes, { etag });
+}
+
+function versionOf({ minimumApiVersion }: Broker, header: string | undefined): ApiVersion {
+  if (header === undefined) {
+    throw new BrokerError(
+      "bad-request",
+      `the header ${headerNames.version} is missing; send ${headerNames.version}: 2.17`,
+    );
+  }
+  const version = parseApiVersion(header.trim());
+  if (version === undefined) throw new BrokerError("bad-request", `${headerNames.version} must look like 2.17`);
+  const { major, minor } = minimumApiVersion;
+  if (!isSupported(version, minimumApiVersion)) {
+    throw new BrokerError(
+      "api-version",
+      `this broker needs API version ${major}.${minor} or a later ${major}.x; the platform sent ${header.trim().slice(0, 20)}`,
+    );
+  }
+  return version;
+}
+
+function isKnown(platforms: ReadonlySet<string> | undefined, platform: string): boolean {
+  return platforms === undefined ? platform === "" : platforms.has(platform);
+}
+
+function identityOf(request: WireRequest): Caller["identity"] {
+  const header = request.header(wireNames.originatingIdentity);
+  if (header === undefined || header.trim() === "") return null;
+  const identity = parseOriginatingIdentity(header);
+  if (identity === undefined) {
+    throw new BrokerError(
+      "bad-request",
+      `${headerNames.originatingIdentity} must be a platform's name and a base64-encoded JSON object`,
+    );
+  }
+  return identity;
+}
+
+const noQuery: JsonObject = Object.freeze(Object.create(null) as JsonObject);
+/** What platforms send with nearly every PUT: not worth a parser's time. */
+const acceptsIncomplete: JsonObject = Object.freeze({ ...noQuery, accepts_incomplete: "true" });
+
+/** The first of repeated parameters counts. */
+function readQuery(text: string): JsonObject {
+  if (text === "accepts_incomplete=true") return acceptsIncomplete;
+  const query: Record<string, string> = Object.create(null) as Record<string, string>;
+  for (const [name, value] of new URLSearchParams(text)) query[name] ??= value;
+  return query;
+}
+
+function checkIds({ instance, binding, caller }: VerbRequest): void {
+  checkId(instance, "instance_id");
+  checkId(binding, "binding_id");
+  checkId(caller.platform, "the platform");
+}

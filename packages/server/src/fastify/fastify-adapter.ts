@@ -1,0 +1,87 @@
+import { type IncomingMessage, METHODS } from "node:http";
+import { Readable } from "node:stream";
+import { BrokerError } from "@osbert/protocol";
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { answerWhileDraining, readStream } from "../http/body-stream.js";
+import type { HttpEnd } from "../http/http-end.js";
+import type { Problem } from "../http/problem.js";
+import { largestBody } from "../http/read-json.js";
+import { requestIdentityHeader } from "../http/request-identity.js";
+import type { WireResponse } from "../http/wire.js";
+import { SocketPeer } from "./socket-peer.js";
+
+/**
+ * An end of the wire in a Fastify app (or under the prefix of a plugin): every path and every method is its to answer. What the app itself
+ * refuses before a route is reached stays the app's business (`frameworkErrors`, `setNotFoundHandler`; see http-server.ts).
+ */
+export function mount(app: FastifyInstance, end: HttpEnd, answer = answerer(end, app.prefix)): void {
+  // Bodies are read by the handler: when it knows who asks, and in its own words.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
+  app.setErrorHandler((error: FastifyError, request, reply) =>
+    refuse(end, problemOf(end, error, request, app.prefix), request, reply),
+  );
+  // A method that Fastify does not know would be answered by Fastify. CONNECT never gets here.
+  const methods = METHODS.filter((method) => method !== "CONNECT");
+  for (const method of methods) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
+  app.route({ method: methods, url: "/*", handler: answer });
+}
+
+export type AnswerRequest = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>;
+
+/** Answers requests of a Fastify server. */
+export function answerer({ handle }: HttpEnd, prefix = ""): AnswerRequest {
+  return (request, reply) => {
+    const { raw } = request;
+    const header = (name: string) => {
+      if (name === "authorization") return authorizationOf(raw);
+      const value = raw.headers[name];
+      return typeof value === "string" ? value : value?.join(", ");
+    };
+    const url = request.url.slice(prefix.length);
+    const stream = request.body instanceof Readable ? request.body : raw;
+    const body = (mostBytes: number) => readStream(stream, mostBytes);
+    const answer = handle({ method: request.method, url, header, body, peer: new SocketPeer(request) });
+    return answer instanceof Promise ? answer.then((given) => send(reply, given)) : send(reply, answer);
+  };
+}
+
+/** Refuses what never reaches the handler, and tells who watches. */
+export function refuse(end: HttpEnd, problem: Problem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const sent = request.raw.headers[requestIdentityHeader] as string | undefined;
+  return send(reply, end.refuse(problem, { method: request.method, sent, tookMs: reply.elapsedTime }));
+}
+
+function send(reply: FastifyReply, { status, headers, body }: WireResponse): FastifyReply {
+  reply.code(status).headers(headers);
+  const { raw } = reply.request;
+  if (!isSendingMuch(raw)) return reply.send(body);
+  const length = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+  return reply.headers({ connection: "close", "content-length": String(length) }).send(answerWhileDraining(body, raw));
+}
+
+/** A body that is as small as bodies are is thrown away by Node itself, and the connection can be used on. */
+function isSendingMuch({ complete, readableEnded, headers }: IncomingMessage): boolean {
+  if (complete || readableEnded) return false;
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > largestBody;
+}
+
+/** Node gives the first of several, while whatever stands in front of the server may have judged by another one. */
+function authorizationOf({ headers, rawHeaders }: IncomingMessage): string | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined) return undefined;
+  const all: string[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2)
+    if (rawHeaders[at]?.length === 13 && rawHeaders[at]?.toLowerCase() === "authorization")
+      all.push(rawHeaders[at + 1] ?? "");
+  return all.length > 1 ? all.join(", ") : authorization;
+}
+
+/** What Fastify refuses by itself, in the server's own words. */
+function problemOf(end: HttpEnd, error: FastifyError, { method, url }: FastifyRequest, prefix: string): Problem {
+  const { statusCode = 500, code } = error;
+  if (code === "FST_ERR_ROUTE_MISSING_CONTENT_TYPE") return end.refuseMethod(method, url.slice(prefix.length));
+  if (statusCode === 413) return new BrokerError("too-large", `the body has more than ${largestBody} bytes`);
+  if (statusCode < 500) return new BrokerError("bad-request", "the request cannot be read");
+  return end.problemOf(error);
+}

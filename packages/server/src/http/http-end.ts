@@ -1,0 +1,161 @@
+import { BrokerError } from "@osbert/protocol";
+import type { RequestAnswered } from "../observe/event.js";
+import type { SeenRequest } from "../observe/seen-request.js";
+import { type RequestWatch, watchRequest } from "../observe/watch-request.js";
+import type { Answer } from "./answer.js";
+import { type Problem, problemAnswer } from "./problem.js";
+import { requestIdentity, requestIdentityHeader } from "./request-identity.js";
+import type { WireRequest, WireResponse } from "./wire.js";
+
+/** One API on a server. */
+export interface Api<Seen extends SeenRequest> {
+  /** Whether a path is this API's to answer. Of several the first one answers. */
+  owns(path: string): boolean;
+  /** Answers at once where nothing has to be waited for. Throws what `problemOf` makes a refusal of. */
+  respond(request: WireRequest, arrived: Arrived<Seen>): Answer | Promise<Answer>;
+}
+
+/** What is known of every request before anyone looks at what it asks. */
+export interface Arrived<Seen extends SeenRequest> {
+  /** Without the query. */
+  readonly path: string;
+  readonly requestId: string;
+  /** `undefined`: nobody watches. */
+  readonly seen: Seen | undefined;
+}
+
+/** Answers at once where nothing has to be waited for: a promise costs as much as the rest of a catalog's answer. */
+export type Handler = (request: WireRequest) => WireResponse | Promise<WireResponse>;
+
+/** Told of every error that is the server's own fault. */
+export type OnError = (
+  error: unknown,
+  request: { readonly method: string; readonly path: string; readonly requestId: string | null },
+) => void;
+
+export interface HttpEndOptions<Event extends RequestAnswered, Seen extends SeenRequest<Event>> {
+  readonly apis: readonly Api<Seen>[];
+  /** Whatever was thrown, as it may be told outside. */
+  problemOf(error: unknown): Problem;
+  /** Why a method is refused that the server itself has never heard of, or that never reaches an API. */
+  refuseMethod(method: string, path: string): Problem;
+  /** What a 401 says of how to authenticate. */
+  readonly challenge?: string | undefined;
+  readonly watch?: RequestWatch<Event, Seen> | undefined;
+  readonly onError?: OnError | undefined;
+}
+
+/** An end of the wire, without a server: adapters hand it what their server gives them. */
+export interface HttpEnd {
+  readonly handle: Handler;
+  /** Refuses what never reaches `handle`, and tells who watches. */
+  refuse(problem: Problem, request: RefusedRequest): WireResponse;
+  refuseMethod(method: string, url: string): Problem;
+  problemOf(error: unknown): Problem;
+}
+
+/** As much as is known of a request that could not be read. */
+export interface RefusedRequest {
+  readonly method: string;
+  /** The request identity, if one was sent. */
+  readonly sent: string | undefined;
+  readonly tookMs: number;
+}
+
+/** The whole wire of some APIs. */
+export function httpEnd<Event extends RequestAnswered, Seen extends SeenRequest<Event>>(
+  options: HttpEndOptions<Event, Seen>,
+): HttpEnd {
+  const { apis, watch, challenge } = options;
+  const apiOf = (path: string) => {
+    for (const api of apis) if (api.owns(path)) return api;
+    throw new BrokerError("not-found", "there is nothing at this path");
+  };
+  const handle = (request: WireRequest, requestId: string, seen?: Seen) => {
+    const tell = (given: Answer) => {
+      const told = toWire(given, requestId, request.method);
+      seen?.answered(given.status, given.body);
+      return told;
+    };
+    const refuse = (error: unknown) => {
+      const problem = options.problemOf(error);
+      seen?.refused(problem);
+      // A 4xx is the caller's business; what happened inside is the operator's.
+      if (problem.status >= 500 && problem.cause !== undefined) {
+        try {
+          options.onError?.(problem.cause, { method: request.method, path: pathOf(request.url), requestId });
+        } catch {
+          // There is nobody else to tell, and the caller is still to be answered.
+        }
+      }
+      return tell(problemAnswer(problem, challenge));
+    };
+    const tellOrRefuse = (given: Answer) => {
+      try {
+        return tell(given);
+      } catch (error) {
+        // What an author's own handler gave cannot be written as JSON.
+        return refuse(error);
+      }
+    };
+    try {
+      checkAuthorization(request);
+      const path = pathOf(request.url);
+      const given = apiOf(path).respond(request, { path, requestId, seen });
+      return given instanceof Promise ? given.then(tellOrRefuse, refuse) : tell(given);
+    } catch (error) {
+      return refuse(error);
+    }
+  };
+  const identityOf = ({ header }: WireRequest) => requestIdentity(header(requestIdentityHeader));
+  return {
+    handle:
+      watch === undefined
+        ? (request) => handle(request, identityOf(request))
+        : (request) => {
+            const requestId = identityOf(request);
+            return watchRequest(watch, request, requestId, (seen) => handle(request, requestId, seen));
+          },
+    refuse(problem, { method, sent, tookMs }) {
+      const requestId = requestIdentity(sent);
+      if (watch !== undefined) {
+        const seen = watch.see();
+        seen.refused(problem);
+        watch.tell(seen.event(method, requestId, problem.status, tookMs));
+      }
+      return toWire(problemAnswer(problem), requestId, method);
+    },
+    refuseMethod: (method, url) => options.refuseMethod(method, pathOf(url)),
+    problemOf: (error) => options.problemOf(error),
+  };
+}
+
+function pathOf(url: string): string {
+  const questionMark = url.indexOf("?");
+  return questionMark < 0 ? url : url.slice(0, questionMark);
+}
+
+/**
+ * Whoever stands in front of the server and the server itself might each look at another one of several. Neither scheme's value has a
+ * comma in it, which is what stands between the values of a header that was sent twice.
+ */
+function checkAuthorization({ header }: WireRequest): void {
+  if (/^(?:basic|bearer)\s[^,]*,/i.test(header("authorization") ?? ""))
+    throw new BrokerError("bad-request", "the header Authorization must be sent once, with one value");
+}
+
+function toWire({ status, body, headers }: Answer, requestId: string, method: string): WireResponse {
+  const none = method === "HEAD" || status === 304;
+  const sent = none ? "" : isText(body) ? body : JSON.stringify(body);
+  // Written out, because it is done for every answer: spreading objects took a tenth of the catalog's time.
+  const all: Record<string, string> = {};
+  if (!none) all["content-type"] = "application/json";
+  all[requestIdentityHeader] = requestId;
+  if (headers !== undefined) for (const name in headers) all[name] = headers[name] as string;
+  return { status, headers: all, body: sent };
+}
+
+/** JSON already. */
+function isText(body: object | string): body is string | Uint8Array<ArrayBuffer> {
+  return typeof body === "string" || body instanceof Uint8Array;
+}

@@ -1,0 +1,68 @@
+import { runInside } from "@osbert/journal";
+import type { RequestAnswered } from "./event.js";
+import type { AroundRequest, RequestTracing } from "./request-tracing.js";
+import type { SeenRequest } from "./seen-request.js";
+
+/** Who watches the requests of a server. */
+export interface RequestWatch<Event extends RequestAnswered, Seen extends SeenRequest<Event>> {
+  /** What is to be learnt about a request that has just come. */
+  see(): Seen;
+  /** Harms nobody, whoever is told. */
+  tell(event: Event): void;
+  readonly tracing: RequestTracing<Event> | undefined;
+}
+
+interface Asked {
+  readonly method: string;
+  readonly url: string;
+  readonly header: (name: string) => string | undefined;
+}
+
+interface Answered {
+  readonly status: number;
+}
+
+/** Lets a request be answered in sight of whoever watches. `answer` neither throws nor rejects: it tells errors as answers. */
+export function watchRequest<
+  Event extends RequestAnswered,
+  Seen extends SeenRequest<Event>,
+  Request extends Asked,
+  Response extends Answered,
+>(
+  watch: RequestWatch<Event, Seen>,
+  request: Request,
+  requestId: string,
+  answer: (seen: Seen) => Response | Promise<Response>,
+): Response | Promise<Response> {
+  const startedAt = performance.now();
+  const seen = watch.see();
+  const around = begun(watch.tracing, request);
+  seen.trace = around?.trace ?? null;
+  const tell = (response: Response): Response => {
+    const event = seen.event(request.method, requestId, response.status, performance.now() - startedAt);
+    watch.tell(event);
+    if (around !== undefined) quietly(() => around.end(event));
+    return response;
+  };
+  const given = around === undefined ? answer(seen) : runInside(around, () => answer(seen));
+  return given instanceof Promise ? given.then(tell) : tell(given);
+}
+
+/** Probes and scrapes come every few seconds and lead nowhere: they are not traced. */
+function begun<Event extends RequestAnswered>(
+  tracing: RequestTracing<Event> | undefined,
+  { method, url, header }: Asked,
+): AroundRequest<Event> | undefined {
+  if (tracing === undefined || url === "/readyz" || url === "/metrics") return undefined;
+  return quietly(() =>
+    tracing.request({ method, traceparent: header("traceparent"), tracestate: header("tracestate") }),
+  );
+}
+
+function quietly<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
