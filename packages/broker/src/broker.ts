@@ -13,8 +13,17 @@ import { type Audit, archiveFor } from "./admin/audit.js";
 import { KeyRotation } from "./admin/key-rotation.js";
 import { Operator } from "./admin/operator.js";
 import { Pauses } from "./admin/pauses.js";
-import { type BrokerCatalog, buildCatalog, type CatalogOptions, retiring } from "./catalog/catalog.js";
+import {
+  type BrokerCatalog,
+  buildCatalog,
+  type CatalogOptions,
+  knownCatalog,
+  retiring,
+  unknownCatalog,
+} from "./catalog/catalog.js";
+import { Offer } from "./catalog/offer.js";
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
+import { isServiceSource, type ServiceSource } from "./catalog/service-source.js";
 import { type Endpoints, endpointsOf } from "./endpoints/endpoints.js";
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
@@ -32,8 +41,8 @@ import type { Service } from "./service/service.js";
 
 /** What a broker is made of: services and a store; everything else has a default. */
 export interface BrokerOptions extends CatalogOptions {
-  /** What is offered. `broker.offer` exchanges it while the broker runs. */
-  readonly services: readonly Service[];
+  /** What is offered: a list, which `broker.offer` exchanges while the broker runs, or a source that changes by itself. */
+  readonly services: readonly Service[] | ServiceSource;
   /** Where all of it is kept: `sqliteStore`, `postgresStore` and others of `@osbert/journal`. */
   readonly store: Store;
   /** For all services that do not say themselves. Default: asynchronously if the platform accepts that. */
@@ -71,7 +80,7 @@ export interface Broker {
   start(): Promise<void>;
   /** Lets what runs end for so long, hands the rest over, closes the store. */
   stop(options?: { readonly drainMs?: number }): Promise<void>;
-  /** What is offered now, checked and compiled. */
+  /** What is offered now, checked and compiled. Throws while a source does not know that yet. */
   readonly catalog: BrokerCatalog;
   /** What the specification advises against, but allows; and where the catalog says less than the services. Watchers are told at start. */
   readonly warnings: readonly Finding[];
@@ -81,6 +90,7 @@ export interface Broker {
    * Offers other services from now on. Rejects with a CatalogError if they break the specification, and with a PlansInUseError if they
    * lack a plan that has instances; then all stays as it was. Confirmed, such a plan is retired: its instances stay operable. Those of
    * a service that is dropped as a whole can only be deleted, and after a restart not even that: its functions are not known then.
+   * Rejects where the services come from a source: they are changed there.
    */
   offer(
     services: readonly Service[],
@@ -116,7 +126,11 @@ const bindingPage = 500;
 
 /** Makes a broker of services. Throws a CatalogError, with every fault and its place, if what they offer breaks the specification. */
 export function createBroker(options: BrokerOptions): Broker {
-  let catalog = buildCatalog(options.services, options);
+  const source = isServiceSource(options.services) ? options.services : undefined;
+  const offer = new Offer(
+    isServiceSource(options.services) ? unknownCatalog : buildCatalog(options.services, options),
+    source && ((serviceId, revision) => source.resolve(serviceId, revision)),
+  );
   let running:
     | {
         readonly journal: Journal;
@@ -136,7 +150,7 @@ export function createBroker(options: BrokerOptions): Broker {
     ...(options.audit && { archive: archiveFor(options.audit) }),
     ...options.journal?.retention,
   };
-  const watch = watchOf(options, () => catalog);
+  const watch = watchOf(options, () => offer.catalog);
   const probe = new StoreProbe(options.store, readinessMs);
   let stopping = false;
   const started = () => {
@@ -146,11 +160,27 @@ export function createBroker(options: BrokerOptions): Broker {
   const warn = (warnings: readonly Finding[]) => {
     for (const { path, message } of warnings) watch?.tell({ kind: "catalog warning", path, message });
   };
+  const take = (next: BrokerCatalog) => {
+    const known = new Set(offer.catalog.warnings.map(warningText));
+    offer.replace(retiring(offer.catalog, next));
+    warn(next.warnings.filter((warning) => !known.has(warningText(warning))));
+  };
+  /** What a source gives that cannot be offered is told, and what was offered before stays: it must not take the broker down. */
+  const takeFromSource = ({ services }: ServiceSource) => {
+    if (services !== undefined) take(buildCatalog(services, options));
+  };
+  const followSource = () => {
+    try {
+      if (source !== undefined) takeFromSource(source);
+    } catch (error) {
+      watch?.tell({ kind: "catalog refused", error });
+    }
+  };
   const bindingsOf = async (key: string) =>
     (await started().journal.parts(key, bindingPrefix, { limit: bindingPage })).items;
   const open = async () => {
     const kinds = operationKinds({
-      catalog: () => catalog,
+      serviceOf: (serviceId, revision) => offer.serviceOf(serviceId, revision),
       bindingsOf,
       passedOver: (key, operation, calls) =>
         watch?.tell({ kind: "passed over", ...instancePlace(key), operation, calls }),
@@ -160,10 +190,13 @@ export function createBroker(options: BrokerOptions): Broker {
     const pauses = await Pauses.of(journal).catch((error: unknown) => giveUp(journal, error));
     const cascade = options.cascade ?? false;
     const rotation = new KeyRotation(options.store);
-    const operator = new Operator({ journal, catalog: () => catalog, pauses, cascade, rotation });
+    const catalogOf = (serviceId: string, revision: string | null) =>
+      offer.catalogOf(serviceId, revision).catch(cannotTell);
+    const operator = new Operator({ journal, catalog: () => offer.catalog, catalogOf, pauses, cascade, rotation });
     const endpoints = endpointsOf({
       journal,
-      catalog: () => catalog,
+      catalog: () => offer.catalog,
+      catalogOf,
       async: options.async ?? {},
       syncTimeoutMs: options.syncTimeoutMs ?? defaultSyncTimeoutMs,
       cascade,
@@ -172,11 +205,15 @@ export function createBroker(options: BrokerOptions): Broker {
       isPaused: (serviceId) => pauses.of(serviceId) !== undefined,
     });
     try {
+      // Before the first operation can begin, too.
+      await source?.open({ journal, changed: followSource });
+      followSource();
       running = { journal, endpoints, operator, rotation };
-      warn(catalog.warnings);
+      if (source === undefined) warn(offer.catalog.warnings);
       await journal.start();
     } catch (error) {
       running = undefined;
+      source?.close();
       await giveUp(journal, error);
     }
   };
@@ -192,6 +229,7 @@ export function createBroker(options: BrokerOptions): Broker {
       stopping = true;
       await starting?.catch(() => undefined);
       running?.rotation.end();
+      source?.close();
       await running?.journal.stop(how);
       starting = undefined;
     },
@@ -209,29 +247,28 @@ export function createBroker(options: BrokerOptions): Broker {
       stopping = true;
     },
     async backlog() {
-      return brokerBacklog(await started().journal.backlog(), catalog);
+      return brokerBacklog(await started().journal.backlog(), offer.catalog);
     },
     get running() {
       return running?.journal.running ?? 0;
     },
     watch,
     async offer(services, { retirePlansInUse = false, ...said } = {}) {
+      if (source !== undefined) throw new Error("the services of this broker come from a source: change them there");
       const next = buildCatalog(services, { ...options, ...said });
-      const dropped = droppedPlans(catalog, next);
+      const dropped = droppedPlans(offer.catalog, next);
       if (running !== undefined && !retirePlansInUse && dropped.length > 0) {
         // An instance that is made in the moment between this look and the change has a retired plan, and stays operable.
         const used = await inUse(running.journal, dropped);
         if (used.length > 0) throw new PlansInUseError(used);
       }
-      const known = new Set(catalog.warnings.map(warningText));
-      catalog = retiring(catalog, next);
-      warn(next.warnings.filter((warning) => !known.has(warningText(warning))));
+      take(next);
     },
     get catalog() {
-      return catalog;
+      return knownCatalog(offer.catalog);
     },
     get warnings() {
-      return catalog.warnings;
+      return offer.catalog.warnings;
     },
     minimumApiVersion,
     get endpoints() {
@@ -250,6 +287,13 @@ export function createBroker(options: BrokerOptions): Broker {
 async function giveUp(journal: Journal, error: unknown): Promise<never> {
   await journal.stop({ drainMs: 0 });
   throw error;
+}
+
+/** A request that needs a revision which its source cannot tell now. */
+function cannotTell(cause: unknown): never {
+  if (cause instanceof BrokerError) throw cause;
+  const words = "what the instance was made of cannot be told now; ask again later";
+  throw new BrokerError("unavailable", words, { cause, retryAfterSeconds: 5 });
 }
 
 function warningText({ path, message }: Finding): string {

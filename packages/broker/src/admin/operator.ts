@@ -8,7 +8,7 @@ import { decidePurge, decidePurgeBinding, decidePurgeBindings } from "../decisio
 import { decideRetry } from "../decisions/retry.js";
 import { bindingPart, bindingPrefix } from "../records/binding-record.js";
 import { type InstanceAddress, instanceAddress, instanceKey } from "../records/instance-key.js";
-import { instanceData, instancePart } from "../records/instance-record.js";
+import { instanceData, instancePart, revisionOf } from "../records/instance-record.js";
 import type { Verb } from "../service/verb.js";
 import { type Act, attributionOf, entryOf } from "./act.js";
 import { type BulkItem, type BulkTarget, doToEach } from "./bulk.js";
@@ -20,6 +20,8 @@ import { type OpenState, type ServiceView, serviceView } from "./views.js";
 export interface OperatorPorts {
   readonly journal: Journal;
   readonly catalog: () => BrokerCatalog;
+  /** In which the service of an instance is as it was at that revision. */
+  readonly catalogOf: (serviceId: string, revision: string | null) => Promise<BrokerCatalog>;
   readonly pauses: Pauses;
   /** As the broker treats bindings that are left when an instance is deprovisioned. */
   readonly cascade: boolean;
@@ -49,13 +51,17 @@ export class Operator extends Reading {
 
   /** Runs a waiting operation now, or begins one anew that did not succeed. Answers the operation that goes on. */
   async retry(address: InstanceAddress, operation: string, act: Act): Promise<{ readonly operation: string }> {
-    const { journal, catalog, cascade, pauses } = this.#ports;
+    const { journal, catalogOf, cascade, pauses } = this.#ports;
     const key = keyOf(address);
     const status = await journal.operation(key, operation);
     if (status === undefined) throw noOperation();
     const { kind, part, outcome } = status;
     const input = await this.#inputOf(key, operation);
     const parts = part === null ? [instancePart] : [instancePart, part];
+    const data = instanceData(await journal.read(key));
+    const revision = revisionOf(data);
+    const leadsTo = (input as { readonly revision?: string } | null)?.revision ?? revision;
+    const catalog = await catalogOf(data?.serviceId ?? "", leadsTo);
     const decide = (resource: Resource | undefined, now: number) => {
       const facts = {
         operation,
@@ -64,7 +70,8 @@ export class Operator extends Reading {
         ended: outcome?.kind ?? null,
         input,
         isPaused: pauses.of(instanceData(resource)?.serviceId ?? "") !== undefined,
-        catalog: catalog(),
+        catalog,
+        revision,
         cascade,
       };
       return decideRetry(resource, facts, now);

@@ -1,5 +1,12 @@
 import { createHash } from "node:crypto";
-import { checkCatalog, draft04, type Finding, type ServiceOffering, type ServicePlan } from "@osbert/protocol";
+import {
+  BrokerError,
+  checkCatalog,
+  draft04,
+  type Finding,
+  type ServiceOffering,
+  type ServicePlan,
+} from "@osbert/protocol";
 import type { Schema } from "../service/schema.js";
 import type { PlanDefinition, Service } from "../service/service.js";
 import { schemaPlace, toOffering } from "./offering.js";
@@ -72,7 +79,11 @@ export function buildCatalog(services: readonly Service[], options: CatalogOptio
     toOffering(service, (schema, place) => publish(schema, `services[${index}].${place}`, options, findings)),
   );
   const body = JSON.stringify({ services: offerings });
-  findings.push(...checkCatalog(JSON.parse(body)), ...offerings.flatMap(checkIds), ...services.flatMap(checkFunctions));
+  findings.push(
+    ...checkCatalog(JSON.parse(body)),
+    ...offerings.flatMap((offering, index) => checkIds(offering, services[index]?.revision, index)),
+    ...services.flatMap(checkFunctions),
+  );
   const offered = services.map((service, index) => {
     const compile: Compile = (schema, what, place) => {
       if (schema === undefined) return anything;
@@ -98,6 +109,24 @@ export function buildCatalog(services: readonly Service[], options: CatalogOptio
   };
 }
 
+/** What is offered before a source has said so. */
+export const unknownCatalog: BrokerCatalog = {
+  services: new Map(),
+  retired: new Map(),
+  body: "",
+  bytes: new Uint8Array(),
+  etag: "",
+  warnings: [],
+};
+
+/** Throws a 503 while nobody knows what is offered: an empty catalog would be taken for the truth. */
+export function knownCatalog(catalog: BrokerCatalog): BrokerCatalog {
+  if (catalog !== unknownCatalog) return catalog;
+  throw new BrokerError("unavailable", "what this broker offers is not known yet; ask again later", {
+    retryAfterSeconds: 5,
+  });
+}
+
 function publish(schema: Schema, path: string, { schemaDraft = "draft-04" }: CatalogOptions, findings: Finding[]) {
   try {
     const { schema: published, losses } = publishedSchema(schema, schemaDraft);
@@ -109,10 +138,12 @@ function publish(schema: Schema, path: string, { schemaDraft = "draft-04" }: Cat
   }
 }
 
-/** The next catalog, which knows the services that only the present one has. Pure. */
+/** The next catalog, which knows the services that only the present one has. Those with revisions are known by them. Pure. */
 export function retiring(present: BrokerCatalog, next: BrokerCatalog): BrokerCatalog {
   const before = [...present.retired, ...present.services];
-  return { ...next, retired: new Map(before.filter(([id]) => !next.services.has(id))) };
+  const isLost = ([id, { service }]: readonly [string, OfferedService]) =>
+    !next.services.has(id) && service.revision === undefined;
+  return { ...next, retired: new Map(before.filter(isLost)) };
 }
 
 /** Compiles a schema, or notes where one that is none stands. */
@@ -121,13 +152,14 @@ type Compile = (schema: Schema | undefined, what: string, place: string) => Vali
 const longestIdBytes = 256;
 
 /** Instances are found by the ids of their service and plan: those must be such that every store keeps them alike. */
-function checkIds({ id, plans }: ServiceOffering, index: number): Finding[] {
-  const ids = [
+function checkIds({ id, plans }: ServiceOffering, revision: unknown, index: number): Finding[] {
+  const ids: readonly (readonly [path: string, text: unknown])[] = [
     [`services[${index}].id`, id],
-    ...plans.map((plan, at) => [`services[${index}].plans[${at}].id`, plan.id]),
+    [`services[${index}].revision`, revision],
+    ...plans.map((plan, at) => [`services[${index}].plans[${at}].id`, plan.id] as const),
   ];
   const message = `must have at most ${longestIdBytes} bytes, and no NUL or half of a surrogate pair`;
-  return ids.flatMap(([path = "", text]) => (isKeepable(text) ? [] : [{ level: "error" as const, path, message }]));
+  return ids.flatMap(([path, text]) => (isKeepable(text) ? [] : [{ level: "error" as const, path, message }]));
 }
 
 function isKeepable(text: unknown): boolean {

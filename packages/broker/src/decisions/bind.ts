@@ -3,7 +3,7 @@ import { isBindable, type JsonObject, type OriginatingIdentity } from "@osbert/p
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import { type BindingRecord, bindingPart, bindingRecord, isExpired } from "../records/binding-record.js";
 import { fingerprint } from "../records/fingerprint.js";
-import { instanceData } from "../records/instance-record.js";
+import { instanceData, revisionOf } from "../records/instance-record.js";
 import { laneOf } from "../records/lane.js";
 import { bindingOperation, instanceOperation, isBusy } from "../records/open-operations.js";
 import { concurrencyError, mustWait } from "./concurrency.js";
@@ -26,7 +26,10 @@ export interface BindRequest {
 export interface BindFacts {
   readonly binding: string;
   readonly request: BindRequest;
+  /** In which the service is as it was at the instance's revision. */
   readonly catalog: BrokerCatalog;
+  /** The instance's, when the catalog was chosen. */
+  readonly revision: string | null;
   readonly identity: OriginatingIdentity | null;
   readonly deadlineMs: number;
 }
@@ -54,6 +57,8 @@ export function decideBind(resource: Resource | undefined, facts: BindFacts, now
   if (otherIds !== null) return refused("bad-request", otherIds);
   // One that was told to stop may still be at work; its end would be taken for that of the new attempt.
   if (isBusy(resource, bindingPart(binding))) return mustWait(concurrencyError.bindingStopping());
+  // Upgraded since the catalog was chosen.
+  if (revisionOf(data) !== facts.revision) return mustWait(concurrencyError.instanceStopping());
   const problem = problemOf(facts, data, predecessor, now);
   if (problem !== null) return problem;
   const record: BindingRecord = {

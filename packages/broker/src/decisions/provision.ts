@@ -34,6 +34,8 @@ export interface ProvisionFacts {
   /** Why a new instance could not be made of this request; `null`: it could. */
   readonly problem: Decision | null;
   readonly prepared: Prepared;
+  /** Of the service that is offered now. */
+  readonly revision: string | null;
   readonly identity: OriginatingIdentity | null;
   /** The platform waits for the end, and is told what is known then. */
   readonly awaited: boolean;
@@ -103,7 +105,7 @@ function conflict(how: string): Decision {
 
 /** B1: the record is written before any of the author's code runs. */
 function begin(
-  { request, prepared, identity, awaited, deadlineMs }: ProvisionFacts,
+  { request, prepared, revision, identity, awaited, deadlineMs }: ProvisionFacts,
   before: InstanceData | undefined,
   failed: InstanceRecord | undefined,
 ): Decision {
@@ -111,6 +113,7 @@ function begin(
     phase: "creating",
     serviceId: request.serviceId,
     planId: request.planId,
+    ...(revision !== null && { revision }),
     created: requestFingerprint(request),
     bindings: 0,
     last: before?.last ?? null,

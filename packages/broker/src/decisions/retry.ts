@@ -24,7 +24,10 @@ export interface RetryFacts {
   /** What it was asked. */
   readonly input: Json;
   readonly isPaused: boolean;
+  /** In which the service is as it was at the instance's revision, or at the one to which the operation leads. */
   readonly catalog: BrokerCatalog;
+  /** The instance's, when the catalog was chosen. */
+  readonly revision: string | null;
   readonly cascade: boolean;
 }
 
@@ -76,11 +79,12 @@ function provision(resource: Resource, data: InstanceData, { operation, catalog 
   });
 }
 
-function update(resource: Resource, data: InstanceData, { operation, catalog, input }: RetryFacts): Decision {
+function update(resource: Resource, data: InstanceData, facts: RetryFacts): Decision {
+  const { operation, catalog, input, revision } = facts;
   if (data.last?.id !== operation) return passed(data.phase);
   const { prepared, awaited: _, identity, ...request } = input as unknown as UpdateOperationInput;
   const deadlineMs = deadlineMsOf(catalog, "update", data.serviceId);
-  return decideUpdate(resource, { request, catalog, prepared, awaited: false, identity, deadlineMs });
+  return decideUpdate(resource, { request, catalog, revision, prepared, awaited: false, identity, deadlineMs });
 }
 
 function deprovision(resource: Resource, data: InstanceData, facts: RetryFacts): Decision {

@@ -36,7 +36,7 @@ export interface InstanceResult {
   readonly dashboardTold: string | null;
   readonly metadata: InstanceMetadata | null;
   /** The update that was done. */
-  readonly update: UpdateRequest | null;
+  readonly update: (UpdateRequest & { readonly revision?: string | null }) | null;
 }
 
 export interface BindingResult {
@@ -83,7 +83,10 @@ export const settleUpdate: Settle = (resource, operation, outcome) => {
   };
   const { serviceId } = updated;
   return {
-    ...change({ ...notUpdating(data), planId, last }, updated),
+    ...change(
+      { ...notUpdating(data), planId, ...(update?.revision != null && { revision: update.revision }), last },
+      updated,
+    ),
     labels: { service: serviceId, plan: planId },
   };
 };

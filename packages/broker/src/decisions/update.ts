@@ -1,8 +1,14 @@
 import type { Json, Resource } from "@osbert/journal";
 import { isPlanUpdateable, type JsonObject, type MaintenanceInfo, type OriginatingIdentity } from "@osbert/protocol";
-import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
+import type { BrokerCatalog, OfferedPlan, OfferedService } from "../catalog/catalog.js";
 import { fingerprint } from "../records/fingerprint.js";
-import { type InstanceData, type InstanceRecord, instanceData, instanceRecord } from "../records/instance-record.js";
+import {
+  type InstanceData,
+  type InstanceRecord,
+  instanceData,
+  instanceRecord,
+  revisionOf,
+} from "../records/instance-record.js";
 import { laneOf } from "../records/lane.js";
 import { instanceOperation, someBindingOperation } from "../records/open-operations.js";
 import type { Prepared } from "../service/service.js";
@@ -23,7 +29,10 @@ export interface UpdateRequest {
 
 export interface UpdateFacts {
   readonly request: UpdateRequest;
+  /** In which the service is as it was at the instance's revision, or as it is now: see `isUpgrade`. */
   readonly catalog: BrokerCatalog;
+  /** The instance's, when the catalog was chosen. */
+  readonly revision: string | null;
   readonly prepared: Prepared;
   readonly identity: OriginatingIdentity | null;
   /** The platform waits for the end, and is told what is known then. */
@@ -33,6 +42,8 @@ export interface UpdateFacts {
 
 /** What an update's operation is given. */
 export interface UpdateOperationInput extends UpdateRequest {
+  /** The service's that does the update, and the instance's after it. Earlier versions have kept none. */
+  readonly revision?: string | null;
   readonly prepared: Prepared;
   readonly awaited: boolean;
   /** Who asks for the update; the instance's record says who created it. */
@@ -54,18 +65,42 @@ export function decideUpdate(resource: Resource | undefined, facts: UpdateFacts)
   if (running !== undefined) return mustWait(concurrencyError.instanceBusy(running.kind));
   if (data.phase !== "ready") return mustWait(concurrencyError.instanceBusy());
   if (someBindingOperation(resource) !== undefined) return mustWait(concurrencyError.someBindingBusy());
+  // Upgraded since the catalog was chosen.
+  if (revisionOf(data) !== facts.revision) return mustWait(concurrencyError.instanceStopping());
   const record = resource === undefined ? undefined : instanceRecord(resource);
   const updated = record === undefined ? undefined : updatedBy(request, record);
   const problem =
-    problemOf(data, request, catalog, updated?.parameters ?? {}) ??
-    (updated === undefined ? null : sizeProblem(updated));
+    problemOf(data, facts, updated?.parameters ?? {}) ?? (updated === undefined ? null : sizeProblem(updated));
   if (problem !== null) return problem;
   if (isEmpty(data, request)) return { kind: "done already" };
-  const input: UpdateOperationInput = { ...request, prepared, awaited, identity };
+  const revision = catalog.services.get(data.serviceId)?.service.revision;
+  const input: UpdateOperationInput = {
+    ...request,
+    ...(revision !== undefined && { revision }),
+    prepared,
+    awaited,
+    identity,
+  };
   return accepted({
     data: { ...data, updating: asked } as unknown as Json,
     accept: [{ kind: "update", lane: laneOf(data.serviceId), input: input as unknown as Json, deadlineMs }],
   });
+}
+
+/**
+ * Whether an update leads to what is offered now, away from the instance's revision: the platform asks for a maintenance version that the
+ * plan did not have then, or for a plan that was not there. Everything else is done by what the instance was made of.
+ */
+export function isUpgrade(
+  request: UpdateRequest,
+  planId: string,
+  own: OfferedService | undefined,
+  present: OfferedService | undefined,
+): boolean {
+  if (own === present || present === undefined) return false;
+  const plan = own?.plans.get(planId);
+  if (plan === undefined) return present.plans.has(planId);
+  return request.maintenance !== null && request.maintenance.version !== plan.plan.maintenance_info?.version;
 }
 
 /** What is kept of an instance after an update: what the platform does not say stays as it was. */
@@ -91,8 +126,7 @@ function isEmpty(data: InstanceData, request: UpdateRequest): boolean {
 /** Why this cannot be done, from the catalog's point of view. `resulting`: the parameters that the instance would have. */
 function problemOf(
   data: InstanceData,
-  request: UpdateRequest,
-  catalog: BrokerCatalog,
+  { request, catalog, revision }: UpdateFacts,
   resulting: JsonObject,
 ): Decision | null {
   const service = catalog.services.get(data.serviceId);
@@ -116,10 +150,13 @@ function problemOf(
   }
   const invalid = request.parameters === null ? null : (target?.validate.update(request.parameters) ?? null);
   if (invalid !== null) return refused("bad-request", invalid);
+  const upgrades = (service.service.revision ?? null) !== revision;
   // Where nothing says what an update may bring, an instance that comes from another plan is one that this plan could have made.
-  if (!changesPlan || target === undefined || target.definition.update !== undefined) return null;
+  if (!(changesPlan || upgrades) || target === undefined || target.definition.update !== undefined) return null;
   const unfit = target.validate.provision(resulting);
-  return unfit === null ? null : refused("bad-request", `after the change to plan ${target.name}, ${unfit}`);
+  return unfit === null
+    ? null
+    : refused("bad-request", `after the ${changesPlan ? "change" : "upgrade"} to plan ${target.name}, ${unfit}`);
 }
 
 function mayChangePlan(current: OfferedPlan | undefined, serviceSays: boolean): boolean {

@@ -6,7 +6,7 @@ import { decideUnbind } from "../decisions/unbind.js";
 import { bindingPart, bindingRecord, bindingTold } from "../records/binding-record.js";
 import { checkId } from "../records/ids.js";
 import { instanceKey } from "../records/instance-key.js";
-import { instancePart, instanceParts, instanceRecord } from "../records/instance-record.js";
+import { instanceData, instancePart, instanceParts, instanceRecord, revisionOf } from "../records/instance-record.js";
 import { type Answer, answer, inProgressAnswer, madeBy } from "./answer.js";
 import { answerRule, readAcceptsIncomplete } from "./answer-rule.js";
 import { bindingFor } from "./binding-for.js";
@@ -22,14 +22,16 @@ export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<An
   const { caller, binding } = asked;
   const { identity, apiVersion } = caller;
   const { predecessor, appGuid, bindResource, context, parameters } = request;
-  const catalog = ports.catalog();
   const key = instanceKey(caller.platform, asked.instance);
-  const record = instanceRecord(await ports.journal.read(key, instanceParts));
+  const before = await ports.journal.read(key, instanceParts);
+  const record = instanceRecord(before);
+  const revision = revisionOf(instanceData(before));
   const serviceId = request.serviceId ?? record?.serviceId ?? "";
+  const catalog = await ports.catalogOf(record?.serviceId ?? serviceId, revision);
   const offered = catalog.services.get(serviceId)?.plans.get(request.planId ?? record?.planId ?? "");
   const rule = answerRule(ports, "bind", acceptsIncomplete, serviceId, offered);
   const deadlineMs = deadlineMsOf(catalog, "bind", serviceId);
-  const facts = { binding, request, catalog, identity, deadlineMs };
+  const facts = { binding, request, catalog, revision, identity, deadlineMs };
   const part = bindingPart(binding);
   const done = await runPipeline(ports, {
     verb: "bind",

@@ -26,6 +26,8 @@ export type Endpoint = (ports: EndpointPorts, request: VerbRequest) => Promise<A
 export interface EndpointPorts {
   readonly journal: Journal;
   readonly catalog: () => BrokerCatalog;
+  /** In which the service of an instance is as it was at the instance's revision. Rejects with a 503 where that cannot be told now. */
+  readonly catalogOf: (serviceId: string, revision: string | null) => Promise<BrokerCatalog>;
   readonly async: AsyncRules;
   /** How long a platform that cannot wait for less is kept waiting. */
   readonly syncTimeoutMs: number;

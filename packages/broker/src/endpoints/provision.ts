@@ -1,4 +1,5 @@
 import { BrokerError, type JsonObject } from "@osbert/protocol";
+import { knownCatalog } from "../catalog/catalog.js";
 import { deadlineMsOf, defaultDeadlineMs } from "../decisions/deadline.js";
 import { decideDeprovision } from "../decisions/deprovision.js";
 import { decideProvision, type ProvisionRequest, provisionProblem } from "../decisions/provision.js";
@@ -20,7 +21,7 @@ export async function provision(ports: EndpointPorts, asked: VerbRequest): Promi
   const { caller } = asked;
   const { identity, platform } = caller;
   const { serviceId, planId, organizationGuid, spaceGuid, context, parameters } = request;
-  const catalog = ports.catalog();
+  const catalog = knownCatalog(ports.catalog());
   const offered = catalog.services.get(serviceId)?.plans.get(planId);
   const rule = answerRule(ports, "provision", acceptsIncomplete, serviceId, offered);
   const problem = provisionProblem(catalog, request);
@@ -29,7 +30,8 @@ export async function provision(ports: EndpointPorts, asked: VerbRequest): Promi
   const input = { plan, parameters, instance, identity, partial: undefined };
   const prepared = problem === null ? checkPrepared("prepare", offered?.service.prepare?.(input)) : {};
   const deadlineMs = deadlineMsOf(catalog, "provision", serviceId);
-  const facts = { request, problem, prepared, identity, awaited: !rule.mayGoOn, deadlineMs };
+  const revision = offered?.service.revision ?? null;
+  const facts = { request, problem, prepared, revision, identity, awaited: !rule.mayGoOn, deadlineMs };
   const done = await runPipeline(ports, {
     verb: "provision",
     key: instanceKey(platform, asked.instance),

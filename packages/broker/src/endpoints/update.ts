@@ -2,9 +2,15 @@ import { BrokerError, type JsonObject } from "@osbert/protocol";
 import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
 import { deadlineMsOf } from "../decisions/deadline.js";
 import type { InstanceResult } from "../decisions/settle.js";
-import { decideUpdate, type UpdateRequest } from "../decisions/update.js";
+import { decideUpdate, isUpgrade, type UpdateRequest } from "../decisions/update.js";
 import { instanceKey } from "../records/instance-key.js";
-import { type InstanceRecord, instanceParts, instanceRecord } from "../records/instance-record.js";
+import {
+  type InstanceRecord,
+  instanceData,
+  instanceParts,
+  instanceRecord,
+  revisionOf,
+} from "../records/instance-record.js";
 import type { Prepared } from "../service/service.js";
 import { type Answer, answer, inProgressAnswer } from "./answer.js";
 import { answerRule, begins, readAcceptsIncomplete } from "./answer-rule.js";
@@ -22,15 +28,19 @@ export async function update(ports: EndpointPorts, asked: VerbRequest): Promise<
   const { caller } = asked;
   const { identity } = caller;
   const { serviceId } = request;
-  const catalog = ports.catalog();
   const key = instanceKey(caller.platform, asked.instance);
   const before = await ports.journal.read(key, instanceParts);
   const record = instanceRecord(before);
   const planId = request.planId ?? record?.planId ?? "";
+  const revision = revisionOf(instanceData(before));
+  const own = await ports.catalogOf(record?.serviceId ?? serviceId, revision);
+  const present = ports.catalog();
+  const upgrades = isUpgrade(request, planId, own.services.get(serviceId), present.services.get(serviceId));
+  const catalog = upgrades ? present : own;
   const offered = catalog.services.get(serviceId)?.plans.get(planId);
   const rule = answerRule(ports, "update", acceptsIncomplete, serviceId, offered);
   const deadlineMs = deadlineMsOf(catalog, "update", serviceId);
-  const unprepared = { request, catalog, prepared: {}, awaited: !rule.mayGoOn, identity, deadlineMs };
+  const unprepared = { request, catalog, revision, prepared: {}, awaited: !rule.mayGoOn, identity, deadlineMs };
   // The author is not asked about what would be refused: its parameters may be anything.
   const prepared =
     record !== undefined && offered?.service.prepareUpdate !== undefined && begins(decideUpdate(before, unprepared))

@@ -10,6 +10,7 @@ import type { PassedOver } from "../records/forced-result.js";
 export type BrokerEvent =
   | RequestAnswered
   | CatalogWarning
+  | CatalogRefused
   | PassedOverByForce
   | StoreAnswered
   | (OperationEvent & OperationPlace)
@@ -48,6 +49,12 @@ export interface CatalogWarning {
   /** `services[0].plans[2].id`. */
   readonly path: string;
   readonly message: string;
+}
+
+/** A source gave services that cannot be offered. What was offered before stays. */
+export interface CatalogRefused {
+  readonly kind: "catalog refused";
+  readonly error: unknown;
 }
 
 export interface RequestAnswered extends AnyRequestAnswered {

@@ -55,6 +55,10 @@ export function lineOf(event: BrokerEvent): Line | undefined {
       return requestLine(event);
     case "catalog warning":
       return { level: "warn", message: `catalog: ${event.path} ${event.message}`, fields: {} };
+    case "catalog refused": {
+      const message = "the source of services gave what cannot be offered; what was offered before stays";
+      return { level: "error", message, fields: {}, error: event.error };
+    }
     case "accepted":
       return { level: "info", message: `${event.operationKind} accepted`, fields: idsOf(event) };
     case "attempt started": {

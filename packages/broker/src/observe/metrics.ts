@@ -119,6 +119,7 @@ export function metrics(options: MetricsOptions = {}): Metrics {
       case "store answered again":
       case "presence lost":
       case "catalog warning":
+      case "catalog refused":
         return;
     }
   };

@@ -1,6 +1,6 @@
 import { type Json, type Operation, type OperationKind, Permanent, RetryLater } from "@osbert/journal";
 import { BrokerError, isJsonObject, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
-import type { BrokerCatalog, OfferedService } from "../catalog/catalog.js";
+import type { OfferedService } from "../catalog/catalog.js";
 import {
   type BindingResult,
   type InstanceResult,
@@ -17,7 +17,7 @@ import { type BindingRecord, bindingPart, bindingPrefix } from "../records/bindi
 import { fingerprint } from "../records/fingerprint.js";
 import type { ForcedResult, PassedOver } from "../records/forced-result.js";
 import { type InstanceAddress, instanceAddress } from "../records/instance-key.js";
-import { type InstanceData, type InstanceRecord, instancePart } from "../records/instance-record.js";
+import { type InstanceData, type InstanceRecord, instancePart, revisionOf } from "../records/instance-record.js";
 import {
   type BindingInfo,
   type BindResult,
@@ -35,9 +35,13 @@ import { checkInstance } from "./check-instance.js";
 import { checkState } from "./check-state.js";
 import { toWork } from "./to-work.js";
 
-/** What running takes besides the journal: the catalog as it is now, and the parts of an instance. */
+/** What running takes besides the journal: what is offered, and the parts of an instance. */
 export interface RunPorts {
-  readonly catalog: () => BrokerCatalog;
+  /** The service of an instance, at the instance's revision. Rejects where that cannot be told now. */
+  readonly serviceOf: (
+    serviceId: string,
+    revision: string | null,
+  ) => Promise<OfferedService | undefined> | OfferedService | undefined;
   readonly bindingsOf: (key: string) => Promise<readonly { readonly id: string; readonly value: Json }[]>;
   /** Told of a forced deletion that has passed something over, right before it ends. */
   readonly passedOver: (key: string, operation: string, calls: readonly PassedOver[]) => void;
@@ -267,11 +271,10 @@ interface Loaded {
   readonly instance: InstanceInfo;
 }
 
-async function load({ catalog }: RunPorts, operation: Operation): Promise<Loaded> {
+async function load({ serviceOf }: RunPorts, operation: Operation): Promise<Loaded> {
   const record = (await operation.parts([instancePart])).get(instancePart) as unknown as InstanceRecord | undefined;
   if (record === undefined) throw new Permanent("the record of the instance is missing");
-  const { services, retired } = catalog();
-  const service = services.get(record.serviceId) ?? retired.get(record.serviceId);
+  const service = await serviceAt(serviceOf, record.serviceId, operation);
   // Another replica may have it; if none has, it is for the operator to bring it back.
   if (service === undefined)
     throw new RetryLater("this broker does not have the service of the instance", { afterMs: 30_000 });
@@ -286,6 +289,19 @@ async function load({ catalog }: RunPorts, operation: Operation): Promise<Loaded
     context: record.context,
   };
   return { record, service, instance };
+}
+
+async function serviceAt(serviceOf: RunPorts["serviceOf"], serviceId: string, operation: Operation) {
+  const own = revisionOf(operation.data as unknown as InstanceData);
+  const given = operation.input as { readonly revision?: string | null } | null;
+  // An update may lead to another revision: that one does it.
+  const revision = operation.kind === "update" ? (given?.revision ?? own) : own;
+  try {
+    return await serviceOf(serviceId, revision);
+  } catch (cause) {
+    const words = `revision ${revision} of the instance's service cannot be had: ${cause instanceof Error ? cause.message : cause}`;
+    throw new RetryLater(words, { afterMs: 30_000, cause });
+  }
 }
 
 async function loadBinding(

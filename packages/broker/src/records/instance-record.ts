@@ -18,6 +18,8 @@ export type InstanceData = InstanceFacts & PhaseFacts;
 interface InstanceFacts {
   readonly serviceId: string;
   readonly planId: string;
+  /** Of the service, where it has revisions: the instance stays with it until it is upgraded. Earlier versions have kept none. */
+  readonly revision?: string | null;
   /** Of the request that created it, without the plan. */
   readonly created: string;
   /** Bindings that are there or coming. */
@@ -44,8 +46,9 @@ type PhaseFacts =
 
 /** The same instance in another phase: what belonged to the one before is left behind. */
 export function inPhase(data: InstanceData, phase: PhaseFacts, changed: Partial<InstanceFacts> = {}): InstanceData {
-  const { serviceId, planId, created, bindings, last, removed } = data;
-  return { serviceId, planId, created, bindings, last, removed, ...changed, ...phase };
+  const { serviceId, planId, revision, created, bindings, last, removed } = data;
+  const facts = { serviceId, planId, ...(revision != null && { revision }), created, bindings, last, removed };
+  return { ...facts, ...changed, ...phase };
 }
 
 /** Without the mark of an update, which has ended. */
@@ -98,6 +101,11 @@ export const instanceParts: readonly string[] = [instancePart];
 export function instanceData(resource: Resource | undefined): InstanceData | undefined {
   if (resource === undefined || resource.data === null) return undefined;
   return resource.data as unknown as InstanceData;
+}
+
+/** `null`: there is none, or it goes with what is offered now. */
+export function revisionOf(data: InstanceData | undefined): string | null {
+  return data?.revision ?? null;
 }
 
 export function instanceRecord(resource: Resource | undefined): InstanceRecord | undefined {

@@ -2,7 +2,7 @@ import type { Schema } from "./schema.js";
 import type { PlanDefinitions, Service, ServiceDefinition } from "./service.js";
 
 /** What the catalog says of a service, and its functions do not depend on. */
-type Told = "id" | "description" | "tags" | "metadata" | "dashboardClient" | "plans";
+type Told = "id" | "description" | "tags" | "metadata" | "dashboardClient" | "plans" | "revision";
 
 /** The functions of a service, with their state, and nothing that the catalog shows of it. `name` is what a catalog that uses them calls them. */
 export type ServiceFunctions = Omit<Service, Told>;

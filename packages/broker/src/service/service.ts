@@ -392,6 +392,11 @@ export interface ServiceDefinition<
   /** Called around every verb. */
   readonly hooks?: Hooks;
 
+  /**
+   * Of the service as a whole: its functions, plans and schemas. For services that come from a source, which then can say what they were
+   * at an earlier one: instances go on with the revision that they were made of until they are upgraded. Short, at most 256 bytes.
+   */
+  readonly revision?: string;
   /** What can be said before the work begins: the first answer must carry it. Pure: it may be called more than once. */
   prepare?(input: ProvisionInput<Plans, State>): Prepared;
   /** The same for an update that changes the dashboard's address or the metadata. */

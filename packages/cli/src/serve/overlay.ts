@@ -92,6 +92,7 @@ const properties: Readonly<Record<keyof Service, "fact" | "behaviour" | "functio
   update: "function",
   deprovision: "function",
   bind: "function",
+  revision: "fact",
   unbind: "function",
 };
 

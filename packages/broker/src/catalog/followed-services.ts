@@ -1,0 +1,48 @@
+import type { Attribution, Followed, Json } from "@osbert/journal";
+import type { Service } from "../service/service.js";
+import type { ServiceSource, ServiceSourcePorts } from "./service-source.js";
+
+export interface FollowedServicesOptions {
+  /** The key in the journal under which the snapshot is kept. Without a slash. */
+  readonly key: string;
+  /** Makes services of a snapshot. Pure; what it throws leaves what was offered before. */
+  readonly services: (snapshot: Json) => readonly Service[];
+  /** A service at a revision that left the snapshot. Default: none are kept. */
+  readonly resolve?: ServiceSource["resolve"];
+}
+
+/** A source whose snapshot is in the store: published by one process, it is offered by all of them at once, and after a restart. */
+export interface FollowedServices extends ServiceSource {
+  /** Offers what is made of this snapshot from now on. Durable when it resolves. Throws, and changes nothing, if that cannot be made. */
+  publish(snapshot: Json, by: Attribution): Promise<void>;
+}
+
+export function followedServices({ key, services, resolve }: FollowedServicesOptions): FollowedServices {
+  let snapshot: Followed<Json> | undefined;
+  let offered: { readonly of: Json; readonly services: readonly Service[] } | undefined;
+  return {
+    async open({ journal, changed }: ServiceSourcePorts) {
+      snapshot = await journal.followed(key, (data: Json): Json => data);
+      snapshot.onChange(changed);
+    },
+    get services() {
+      const present = snapshot?.value ?? null;
+      if (present === null) return undefined;
+      const known = offered?.of === present ? offered : { of: present, services: services(present) };
+      offered = known;
+      return known.services;
+    },
+    async resolve(serviceId, revision) {
+      return resolve?.(serviceId, revision);
+    },
+    async publish(next, by) {
+      if (snapshot === undefined) throw new Error("services are published when their broker has started");
+      services(next);
+      await snapshot.update(() => ({ value: next }), { by });
+    },
+    close() {
+      snapshot?.close();
+      snapshot = undefined;
+    },
+  };
+}

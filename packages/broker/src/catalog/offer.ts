@@ -1,0 +1,69 @@
+import type { Service } from "../service/service.js";
+import { type BrokerCatalog, buildCatalog, type OfferedService } from "./catalog.js";
+import type { ServiceSource } from "./service-source.js";
+
+/** Revisions that were resolved and are kept compiled. */
+const mostRevisions = 256;
+
+/** What is offered now, and what was when instances were made that are still there. */
+export class Offer {
+  readonly #resolve: ServiceSource["resolve"];
+  readonly #revisions = new Map<string, Promise<OfferedService | undefined>>();
+  #catalog: BrokerCatalog;
+
+  constructor(catalog: BrokerCatalog, resolve: ServiceSource["resolve"] = async () => undefined) {
+    this.#catalog = catalog;
+    this.#resolve = resolve;
+  }
+
+  get catalog(): BrokerCatalog {
+    return this.#catalog;
+  }
+
+  replace(catalog: BrokerCatalog): void {
+    this.#catalog = catalog;
+  }
+
+  /** The service of an instance, at the instance's revision. Rejects where that cannot be told now. */
+  serviceOf(
+    serviceId: string,
+    revision: string | null,
+  ): Promise<OfferedService | undefined> | OfferedService | undefined {
+    const present = this.#catalog.services.get(serviceId) ?? this.#catalog.retired.get(serviceId);
+    if (revision === null || present?.service.revision === revision) return present;
+    return this.#resolved(serviceId, revision).then((resolved) => resolved ?? present);
+  }
+
+  /** The catalog in which the instance's service is as it was at the instance's revision: what is asked of it is held against that. */
+  async catalogOf(serviceId: string, revision: string | null): Promise<BrokerCatalog> {
+    const present = this.#catalog;
+    const offered = await this.serviceOf(serviceId, revision);
+    // One that was dropped as a whole can only be deleted, unless its source still knows it.
+    if (offered === undefined || offered === present.retired.get(serviceId)) return present;
+    if (offered === present.services.get(serviceId)) return present;
+    return { ...present, services: new Map(present.services).set(serviceId, offered) };
+  }
+
+  /** Asked once, however many want to know; what could not be told is asked again. */
+  #resolved(serviceId: string, revision: string): Promise<OfferedService | undefined> {
+    const key = JSON.stringify([serviceId, revision]);
+    const known = this.#revisions.get(key);
+    if (known !== undefined) return known;
+    const resolved = this.#resolve(serviceId, revision).then((service) => compiled(service, serviceId));
+    this.#revisions.set(key, resolved);
+    const forget = () => {
+      if (this.#revisions.get(key) === resolved) this.#revisions.delete(key);
+    };
+    resolved.then((found) => found === undefined && forget(), forget);
+    const [oldest] = this.#revisions.keys();
+    if (this.#revisions.size > mostRevisions && oldest !== undefined) this.#revisions.delete(oldest);
+    return resolved;
+  }
+}
+
+function compiled(service: Service | undefined, serviceId: string): OfferedService | undefined {
+  if (service === undefined) return undefined;
+  const offered = buildCatalog([service]).services.get(serviceId);
+  if (offered === undefined) throw new Error(`a revision of service ${serviceId} must have its id, not ${service.id}`);
+  return offered;
+}

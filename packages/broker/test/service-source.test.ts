@@ -1,0 +1,247 @@
+import type { Json } from "@osbert/journal";
+import { memoryStore } from "@osbert/journal/memory";
+import { postgresStore } from "@osbert/journal/postgres";
+import pg from "pg";
+import { describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { type BrokerOptions, createBroker, followedServices, type Service } from "../src/index.js";
+import type { BrokerEvent } from "../src/observe/index.js";
+import { type TestBroker, testBroker } from "../src/testing/index.js";
+
+const by = { actor: { type: "user", subject: "publisher" } } as const;
+const serviceId = "5e7f0a7e-7d0a-4c5e-9f2e-3f7a51c0de01";
+const planId = "5e7f0a7e-7d0a-4c5e-9f2e-3f7a51c0de02";
+
+/** A service as it is at a revision: which one made something is in what it gives. */
+function serviceAt(revision: string): Service {
+  return {
+    id: serviceId,
+    name: "database",
+    description: "A database",
+    revision,
+    plans: {
+      small: {
+        id: planId,
+        description: "A small one",
+        maintenanceInfo: { version: `${revision}.0.0` },
+        provision: { type: "object", properties: { size: { maximum: Number(revision) * 10 } } },
+      },
+    },
+    async provision() {
+      return { state: { madeBy: revision } };
+    },
+    async update() {
+      return { state: { madeBy: revision } };
+    },
+    async deprovision(operation) {
+      operation.describe(`removed by ${revision}`);
+      removedBy.push(revision);
+    },
+    async bind(_operation, { state }) {
+      return { credentials: { madeBy: (state as { madeBy: string }).madeBy, boundBy: revision } };
+    },
+  };
+}
+const removedBy: string[] = [];
+
+/** Snapshots are lists of revisions, of one service. `away`: revisions that left the snapshot cannot be had. */
+function source() {
+  const of = { away: false, resolved: [] as string[] };
+  const services = followedServices({
+    key: "catalog",
+    services: (snapshot) => (snapshot as readonly string[]).map(serviceAt),
+    async resolve(_service, revision) {
+      of.resolved.push(revision);
+      if (of.away) throw new Error("the registry does not answer");
+      return serviceAt(revision);
+    },
+  });
+  return Object.assign(of, { services, publish: (snapshot: Json) => services.publish(snapshot, by) });
+}
+
+const ids = { service_id: serviceId, plan_id: planId };
+const path = (instance: string) => `/v2/service_instances/${instance}`;
+
+function provision(flow: TestBroker, instance: string, parameters: object = {}) {
+  const body = { ...ids, organization_guid: "o", space_guid: "s", parameters };
+  return flow.request("PUT", path(instance), { body });
+}
+function bind(flow: TestBroker, instance: string, binding: string) {
+  return flow.request("PUT", `${path(instance)}/service_bindings/${binding}`, { body: ids });
+}
+function update(flow: TestBroker, instance: string, more: object) {
+  return flow.request("PATCH", path(instance), { body: { service_id: serviceId, ...more } });
+}
+function deprovision(flow: TestBroker, instance: string, acceptsIncomplete: "true" | "false") {
+  const query = new URLSearchParams({ ...ids, accepts_incomplete: acceptsIncomplete });
+  return flow.request("DELETE", `${path(instance)}?${query}`);
+}
+
+/** A broker that can be started anew on the same store. */
+async function start(store: BrokerOptions["store"] | undefined, options: Partial<BrokerOptions> = {}) {
+  const own = source();
+  const flow = await testBroker({ stderr: "nothing", services: own.services, ...(store && { store }), ...options });
+  onTestFinished(() => flow.stop());
+  return Object.assign(own, { flow });
+}
+
+describe("a broker whose services come from a source", () => {
+  test("while nobody knows what is offered, platforms are asked to come again, and told no empty catalog", async () => {
+    const { flow, publish } = await start(undefined);
+    const unknown = await flow.request("GET", "/v2/catalog");
+    expect(unknown.status).toBe(503);
+    expect(unknown.headers["retry-after"]).toBe("5");
+    expect((await provision(flow, "i1")).status).toBe(503);
+    expect(() => flow.broker.catalog).toThrow("not known yet");
+    await publish(["1"]);
+    expect((await flow.request("GET", "/v2/catalog")).body.services[0].name).toBe("database");
+    expect((await provision(flow, "i1")).status).toBe(201);
+    await publish([]);
+    expect((await flow.request("GET", "/v2/catalog")).body).toEqual({ services: [] });
+  });
+
+  test("an instance goes on with the revision that it was made of, until the platform asks for the new version", async () => {
+    const { flow, publish, resolved } = await start(undefined);
+    await publish(["1"]);
+    expect((await provision(flow, "i1", { size: 5 })).status).toBe(201);
+    await publish(["2"]);
+    expect((await bind(flow, "i1", "b1")).body.credentials).toEqual({ madeBy: "1", boundBy: "1" });
+    expect((await provision(flow, "i2")).status).toBe(201);
+    expect((await bind(flow, "i2", "b1")).body.credentials).toEqual({ madeBy: "2", boundBy: "2" });
+    // Its own schema holds for it, not the one that is offered now.
+    expect((await update(flow, "i1", { parameters: { size: 5 } })).status).toBe(200);
+    expect((await bind(flow, "i1", "b2")).body.credentials).toEqual({ madeBy: "1", boundBy: "1" });
+    expect((await update(flow, "i1", { maintenance_info: { version: "3.0.0" } })).status).toBe(422);
+    expect((await update(flow, "i1", { maintenance_info: { version: "2.0.0" } })).status).toBe(200);
+    expect((await bind(flow, "i1", "b3")).body.credentials).toEqual({ madeBy: "2", boundBy: "2" });
+    // However often it was asked, it was resolved once.
+    expect(resolved).toEqual(["1"]);
+  });
+
+  test("what an instance has must fit the plan to which it is upgraded", async () => {
+    const { flow, publish } = await start(undefined);
+    await publish(["2"]);
+    expect((await provision(flow, "i1", { size: 15 })).status).toBe(201);
+    await publish(["1"]);
+    const refused = await update(flow, "i1", { maintenance_info: { version: "1.0.0" } });
+    expect(refused.status).toBe(400);
+    expect(refused.body.description).toContain("after the upgrade to plan small");
+    expect((await bind(flow, "i1", "b1")).body.credentials).toEqual({ madeBy: "2", boundBy: "2" });
+  });
+
+  test("an instance whose service left the catalog is bound and deleted by its own revision, also after a restart", async () => {
+    const store = memoryStore();
+    const first = await start(store);
+    await first.publish(["1"]);
+    await provision(first.flow, "i1");
+    await first.publish([]);
+    expect((await bind(first.flow, "i1", "b1")).body.credentials).toEqual({ madeBy: "1", boundBy: "1" });
+    await first.flow.broker.stop();
+    const second = await start(store);
+    expect((await second.flow.request("GET", "/v2/catalog")).body).toEqual({ services: [] });
+    expect((await bind(second.flow, "i1", "b2")).body.credentials).toEqual({ madeBy: "1", boundBy: "1" });
+    const before = removedBy.length;
+    for (const binding of ["b1", "b2"]) {
+      const query = new URLSearchParams(ids);
+      const gone = await second.flow.request("DELETE", `${path("i1")}/service_bindings/${binding}?${query}`);
+      expect(gone.status).toBe(200);
+    }
+    expect((await deprovision(second.flow, "i1", "false")).status).toBe(200);
+    expect(removedBy.slice(before)).toEqual(["1"]);
+    expect(second.resolved).toEqual(["1"]);
+  });
+
+  test("while a revision cannot be had, a bind is asked to come again and a deprovision goes on later", async () => {
+    const own = await start(undefined);
+    const { flow, publish } = own;
+    await publish(["1"]);
+    await provision(flow, "i1");
+    await publish(["2"]);
+    own.away = true;
+    const refused = await bind(flow, "i1", "b1");
+    expect(refused.status).toBe(503);
+    expect(JSON.stringify(refused.body)).not.toContain("registry");
+    expect((await deprovision(flow, "i1", "true")).status).toBe(202);
+    own.away = false;
+    await flow.advance(31_000);
+    expect((await flow.lastOperation("i1")).body.state).toBe("succeeded");
+    expect(removedBy.at(-1)).toBe("1");
+  });
+
+  test("what cannot be offered is told, and what was offered before stays", async () => {
+    const events: BrokerEvent[] = [];
+    const { flow, publish } = await start(undefined, { observe: (event) => void events.push(event) });
+    await publish(["1"]);
+    const { etag } = flow.broker.catalog;
+    await publish(["2", "2"]);
+    expect(flow.broker.catalog.etag).toBe(etag);
+    expect(events.filter(({ kind }) => kind === "catalog refused")).toHaveLength(1);
+    await publish(["2"]);
+    expect(flow.broker.catalog.etag).not.toBe(etag);
+  });
+
+  test("its services are changed at the source", async () => {
+    const { flow } = await start(undefined);
+    await expect(flow.broker.offer([])).rejects.toThrow("come from a source");
+  });
+
+  test("a bind that was held against a revision which the instance has left meanwhile has to be asked again", async () => {
+    const own = await start(undefined);
+    const { flow, publish } = own;
+    await publish(["1"]);
+    await provision(flow, "i1");
+    await publish(["2"]);
+    let goOn: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const resolve = own.services.resolve.bind(own.services);
+    vi.spyOn(own.services, "resolve").mockImplementationOnce(async (service, revision) => {
+      await held;
+      return resolve(service, revision);
+    });
+    const late = bind(flow, "i1", "b1");
+    // Upgraded by another process meanwhile, which has an answer to the same question.
+    await flow.broker.journal.transact(
+      "/i1",
+      (resource) => ({
+        result: null,
+        change: { data: { ...(resource?.data as object), revision: "2" } },
+      }),
+      { by },
+    );
+    goOn();
+    const refused = await late;
+    expect(refused.status).toBe(422);
+    expect(refused.body.error).toBe("ConcurrencyError");
+    expect((await bind(flow, "i1", "b1")).body.credentials).toMatchObject({ boundBy: "2" });
+  });
+});
+
+test("what one process publishes is offered by all that share the store", async () => {
+  const url = inject("postgresUrl");
+  expect(url, "PostgreSQL is never left out").not.toBeNull();
+  const schema = `source_${process.pid}_${Date.now()}`;
+  const brokers = await Promise.all(
+    [1, 2].map(async () => {
+      const own = source();
+      const pool = new pg.Pool({ connectionString: url as string });
+      const broker = createBroker({
+        stderr: "nothing",
+        services: own.services,
+        store: postgresStore(pool, { schema }),
+      });
+      onTestFinished(async () => {
+        await broker.stop({ drainMs: 0 });
+        await pool.end();
+      });
+      await broker.start();
+      return Object.assign(own, { broker });
+    }),
+  );
+  const [one, other] = brokers as [(typeof brokers)[0], (typeof brokers)[0]];
+  await one.publish(["1"]);
+  expect(one.broker.catalog.services.get(serviceId)?.service.revision).toBe("1");
+  await vi.waitFor(() => expect(other.broker.catalog.services.get(serviceId)?.service.revision).toBe("1"), 20_000);
+  await other.publish(["2"]);
+  await vi.waitFor(() => expect(one.broker.catalog.services.get(serviceId)?.service.revision).toBe("2"), 20_000);
+});
