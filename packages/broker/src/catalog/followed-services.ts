@@ -2,6 +2,7 @@ import type { Attribution, Followed, Json } from "@osbert/journal";
 import type { Service } from "../service/service.js";
 import type { ServiceSource, ServiceSourcePorts } from "./service-source.js";
 
+/** What `followedServices` takes. */
 export interface FollowedServicesOptions {
   /** The key in the journal under which the snapshot is kept. Without a slash. */
   readonly key: string;
@@ -17,6 +18,7 @@ export interface FollowedServices extends ServiceSource {
   publish(snapshot: Json, by: Attribution): Promise<void>;
 }
 
+/** A source of services for `createBroker` that keeps its snapshot in the broker's own store. */
 export function followedServices({ key, services, resolve }: FollowedServicesOptions): FollowedServices {
   let snapshot: Followed<Json> | undefined;
   let offered: { readonly of: Json; readonly services: readonly Service[] } | undefined;

@@ -25,6 +25,7 @@ export interface ServiceSource {
   close(): void;
 }
 
+/** What a source is given by its broker. */
 export interface ServiceSourcePorts {
   /** The broker's own, open. Keys of instances have a slash; those of a source must not. */
   readonly journal: Journal;

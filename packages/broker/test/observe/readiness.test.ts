@@ -117,16 +117,18 @@ test("/readyz: 503 while the disk is full, and 200 when there is room again", as
     space_guid: "s",
     parameters,
   };
-  let status = 0;
-  for (let n = 0; n < 100 && status !== 503; n++)
-    status = (await ask("PUT", `/v2/service_instances/i${n}?accepts_incomplete=true`, { body })).status;
-  expect(status).toBe(503);
-  expect((await ask("GET", "/readyz")).status).toBe(503);
+  const isReady = async () => (await ask("GET", "/readyz")).status;
+  // On a busy machine a request may take too long, too: that alone is no full disk.
+  for (let n = 0; n < 200 && (await isReady()) === 200; n++) {
+    const { status } = await ask("PUT", `/v2/service_instances/i${n}?accepts_incomplete=true`, { body });
+    expect([202, 503]).toContain(status);
+  }
+  expect(await isReady()).toBe(503);
   // The disk grows: past the store, which may not.
   const database = new Database(path, { timeout: 5_000 });
   for (const table of ["entry", "part"]) database.exec(`delete from ${table} where resource <= 12`);
   database.close();
-  await expect.poll(async () => (await ask("GET", "/readyz")).status, { timeout: 10_000 }).toBe(200);
+  await expect.poll(isReady, { timeout: 10_000 }).toBe(200);
 });
 
 test("/readyz: 503 before the start, and from the moment that a stop is announced, while requests are still answered", async () => {
