@@ -98,6 +98,7 @@ export class Operator extends Reading {
    * instances on which nothing is under way.
    */
   async retryAll({ state, ...filter }: BulkFilter, act: Act, dryRun = false): Promise<Page<BulkItem>> {
+    await this.checkNamed(filter);
     const page =
       state === "failed"
         ? await this.failedOperations(filter)
@@ -107,6 +108,7 @@ export class Operator extends Reading {
 
   /** The same as `cancel` for many, a page at a time. */
   async cancelAll(filter: OperationFilter, act: Act, dryRun = false): Promise<Page<BulkItem>> {
+    await this.checkNamed(filter);
     const { items, next } = await this.#targets(filter);
     const open = items.filter(({ state }) => state !== "cancelling");
     return doToEach({ items: open, next }, dryRun, async (target) => {

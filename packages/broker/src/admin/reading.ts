@@ -220,6 +220,29 @@ export class Reading {
     return [...offered, ...retired.map((pause) => serviceView({ id: pause.service, name: null }, pause))];
   }
 
+  /** Refuses the name of a service or plan that the catalog does not have, nor any instance: what is misspelled must not read as "none". */
+  async checkNamed({ service, plan }: Pick<OperationFilter, "service" | "plan">): Promise<void> {
+    const { journal, catalog } = this.#ports;
+    const hasInstances = async (name: string, value: string) =>
+      (await journal.find({ label: { name, value }, limit: 1 })).items.length > 0;
+    const all = [...catalog().services.values()];
+    const meant = service === undefined ? all : all.filter(({ offering }) => offering.id === this.serviceId(service));
+    if (service !== undefined && meant.length === 0 && !(await hasInstances("service", service)))
+      throw noneOf(
+        "service",
+        service,
+        all.map(({ offering }) => offering.name),
+      );
+    const plans = meant.flatMap((each) => [...each.plans.values()]);
+    const isPlan = plans.some((each) => each.plan.id === plan || each.name === plan);
+    if (plan !== undefined && !isPlan && !(await hasInstances("plan", plan)))
+      throw noneOf(
+        "plan",
+        plan,
+        plans.map(({ name }) => name),
+      );
+  }
+
   /** The id of a service from its id or its name. What is in no catalog is taken for an id. */
   serviceId(text: string): string {
     const { services } = this.#ports.catalog();
@@ -250,6 +273,17 @@ export class Reading {
     const labelled = label === undefined || phase === "gone" ? {} : { label };
     return (page) => journal.find({ ...labelled, ...prefix, ...page });
   }
+}
+
+const mostNamed = 20;
+
+function noneOf(what: string, name: string, names: readonly string[]): BrokerError {
+  const known = [...new Set(names)];
+  const more = known.length > mostNamed ? ` and ${known.length - mostNamed} more` : "";
+  return new BrokerError(
+    "not-found",
+    `there is no ${what} ${JSON.stringify(name.slice(0, 100))}; there are ${known.slice(0, mostNamed).join(", ") || "none"}${more}`,
+  );
 }
 
 type Candidates = (page: { readonly after?: string; readonly limit: number }) => Promise<Page<Resource>>;

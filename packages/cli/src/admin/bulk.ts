@@ -1,6 +1,6 @@
 import type { JsonObject } from "@osbert/protocol";
 import { type Command, Option } from "commander";
-import { type ExitStatus, exitStatuses } from "../client/exit-status.js";
+import { CommandError, type ExitStatus, exitStatuses } from "../client/exit-status.js";
 import { plainJson, plainText } from "../client/plain-text.js";
 import { parseSecondsOption } from "../client/seconds-option.js";
 import { shellQuote } from "../client/shell-quote.js";
@@ -47,7 +47,10 @@ function registerRetryAll(admin: Command, surroundings: Surroundings): void {
       ),
     ["waiting", "failed"],
   ).action((options: BulkOptions) =>
-    runAdminCommand(options, surroundings, "retry the operations", (session) => run(session, "retry", options)),
+    runAdminCommand(options, surroundings, "retry the operations", (session) => {
+      checkWhich(options);
+      return run(session, "retry", options);
+    }),
   );
   withReason(withAdminOptions(withPageOptions(withPlatformOption(command))));
   withExamples(command, [
@@ -73,6 +76,7 @@ function registerCancelAll(admin: Command, surroundings: Surroundings): void {
     .option("--yes", "do not ask; needed where nobody can be asked")
     .action((options: BulkOptions) =>
       runAdminCommand(options, surroundings, "cancel the operations", async (session) => {
+        checkWhich(options);
         const name = options.service ?? "cancel";
         const what = `cancels up to ${options.limit} open operations; see which with --dry-run`;
         if (!options.dryRun) await confirm(surroundings, { what, name, yes: options.yes ?? false });
@@ -106,8 +110,17 @@ function withWhich(command: Command, states: readonly string[]): Command {
 const mostRequests = 200;
 const headings = ["INSTANCE", "OPERATION", "VERB", "BINDING", "STATE", "RESULT"];
 
+type BulkAct = "retry" | "cancel";
+const pastTense = { retry: "retried", cancel: "cancelled" } as const;
+
+/** What is done to many must say to which. The broker says so, too, but of an API that nobody typed. */
+function checkWhich({ service, plan, platform, state, olderThan, failing }: BulkOptions): void {
+  if ([service, plan, platform, state].every((text) => !text) && olderThan === undefined && !failing)
+    throw new CommandError("usage", "say which: --service, --plan, --platform, --state, --older-than or --failing");
+}
+
 /** Page by page, up to the limit. */
-async function run(session: AdminSession, act: "retry" | "cancel", options: BulkOptions): Promise<ExitStatus> {
+async function run(session: AdminSession, act: BulkAct, options: BulkOptions): Promise<ExitStatus> {
   const { service, plan, state, olderThan, failing, limit, reason } = options;
   const query = {
     service,
@@ -129,26 +142,39 @@ async function run(session: AdminSession, act: "retry" | "cancel", options: Bulk
     next = textAt(page, "next") || undefined;
     if (next === undefined) break;
   }
-  print(session, items, next);
+  print(session, items, next, options.dryRun ? act : undefined);
   const isRefused = items.some((item) => textAt(item, "result") === "refused");
   return isRefused ? exitStatuses.failed.status : exitStatuses.succeeded.status;
 }
 
-function print(session: AdminSession, items: readonly JsonObject[], next: string | undefined): void {
+/** `dryRun`: what would have been done. */
+function print(
+  session: AdminSession,
+  items: readonly JsonObject[],
+  next: string | undefined,
+  dryRun: BulkAct | undefined,
+): void {
   const { stdout, stderr } = session.surroundings;
   if (session.json) {
     stdout.write(`${plainJson({ items: [...items], next: next ?? null })}\n`);
     return;
   }
   if (items.length === 0) stdout.write("there are none\n");
-  else stdout.write(`${table(headings, items.map(row), stdout.isTTY ? stdout.columns : undefined)}\n`);
+  else
+    stdout.write(
+      `${table(
+        headings,
+        items.map((item) => row(item, dryRun)),
+        stdout.isTTY ? stdout.columns : undefined,
+      )}\n`,
+    );
   const count = (result: string) => items.filter((item) => textAt(item, "result") === result).length;
-  if (items.length > 0)
-    stderr.write(`${count("done")} done, ${count("refused")} refused, ${count("not tried")} not tried\n`);
+  if (dryRun !== undefined) stderr.write(`${items.length} would be ${pastTense[dryRun]}; nothing was changed\n`);
+  else if (items.length > 0) stderr.write(`${count("done")} done, ${count("refused")} refused\n`);
   if (next !== undefined) stderr.write(`there are more; go on with --after ${plainText(shellQuote(next), 5_000)}\n`);
 }
 
-function row(item: JsonObject): readonly string[] {
+function row(item: JsonObject, dryRun: BulkAct | undefined): readonly string[] {
   const goesOn = textAt(item, "goes_on");
   const isAnew = goesOn !== "" && goesOn !== textAt(item, "operation");
   return [
@@ -157,6 +183,10 @@ function row(item: JsonObject): readonly string[] {
     textAt(item, "verb"),
     textAt(item, "binding") || "-",
     textAt(item, "state"),
-    textAt(item, "error") || (isAnew ? `begun anew as ${goesOn}` : textAt(item, "result")),
+    textAt(item, "error") || (isAnew ? `begun anew as ${goesOn}` : resultOf(item, dryRun)),
   ];
+}
+
+function resultOf(item: JsonObject, dryRun: BulkAct | undefined): string {
+  return dryRun === undefined ? textAt(item, "result") : `would be ${pastTense[dryRun]}`;
 }

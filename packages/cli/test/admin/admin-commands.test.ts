@@ -129,15 +129,28 @@ test("many operations are retried and cancelled by one command, which shows firs
     await shows(broker, id, operations[index] ?? "", "waiting");
   const which = ["--service", "database", ...because];
   const dry = await adminCommand(["retry-all", ...which, "--dry-run"], broker.env);
-  expect(dry).toMatchObject({ status: 0, stderr: "0 done, 0 refused, 3 not tried\n" });
-  expect(dry.stdout).toMatch(/^INSTANCE +OPERATION +VERB.*\n(\w+ +\S+ +provision +- +waiting +not tried\n){3}$/);
+  expect(dry).toMatchObject({ status: 0, stderr: "3 would be retried; nothing was changed\n" });
+  expect(dry.stdout).toMatch(/^INSTANCE +OPERATION +VERB.*\n(\w+ +\S+ +provision +- +waiting +would be retried\n){3}$/);
   const some = await adminCommand(["retry-all", ...which, "--limit", "2", "--dry-run"], broker.env);
-  expect(some.stderr).toMatch(/2 not tried\nthere are more; go on with --after/);
+  expect(some.stderr).toMatch(/2 would be retried; nothing was changed\nthere are more; go on with --after/);
 
   expect((await program(["admin", "cancel-all", ...which], broker.env)).stderr).toContain("--yes");
-  expect((await adminCommand(["cancel-all", ...because, "--yes"], broker.env)).stderr).toContain("say which");
+  for (const command of [["retry-all"], ["cancel-all", "--yes"]]) {
+    const aimless = await adminCommand([...command, ...because], broker.env);
+    expect(aimless.stderr).toBe(
+      "error: say which: --service, --plan, --platform, --state, --older-than or --failing\n",
+    );
+    expect(aimless.status).toBe(2);
+    for (const [option, name, there] of [
+      ["--service", "databse", 'there is no service "databse"; there are database'],
+      ["--plan", "samll", 'there is no plan "samll"; there are '],
+    ] as const) {
+      const misspelled = await adminCommand([...command, option, name, ...because], broker.env);
+      expect(misspelled).toMatchObject({ status: 1, stdout: "", stderr: expect.stringContaining(there) });
+    }
+  }
   const cancelled = await program(["admin", "cancel-all", ...which, "--state", "waiting", "--yes"], broker.env);
-  expect(cancelled).toMatchObject({ status: 0, stderr: "3 done, 0 refused, 0 not tried\n" });
+  expect(cancelled).toMatchObject({ status: 0, stderr: "3 done, 0 refused\n" });
   for (const [index, id] of ["one", "two", "three"].entries())
     await shows(broker, id, operations[index] ?? "", "cancelled");
 
