@@ -137,7 +137,7 @@ describe("reloading", () => {
     expect((await descriptions(url)).database).toBe("two");
 
     const refused: readonly (readonly [string, RegExp])[] = [
-      ["module: 'x", /osbert.yaml:1:\d+ misses a character/],
+      ["module: 'x", /osbert.yaml:1:9 this ' is not closed/],
       [
         described("three").replace("database", "databse"),
         /osbert.yaml:4:24 catalog.services.databse: the module has no serv/,

@@ -84,6 +84,39 @@ com:
 `;
 
 describe("the equivalent of Spring's properties", () => {
+  test("where it listens and who may ask are translated, and TLS is not lost in silence", () => {
+    const { yaml, settings, comments } = imported(`
+server:
+  port: 8443
+  servlet: { context-path: /broker }
+  ssl: { key-store: classpath:keys.p12, key-store-password: hunter2 }
+spring:
+  security: { user: { name: platform, password: hunter2, roles: [ADMIN] } }
+  cloud: { openservicebroker: { catalog: { services: [] } } }
+`);
+    expect(settings).toMatchObject({
+      listen: { port: 8443 },
+      credentials: [{ username: "platform", password: { env: "SPRING_SECURITY_USER_PASSWORD" } }],
+    });
+    expect(yaml).not.toContain("hunter2");
+    for (const told of [
+      /server: Spring answers at all addresses .* listen\.host/,
+      /server\.ssl: .*tls\.certificate and tls\.key/,
+      /server\.servlet: has no equivalent/,
+      /spring\.security\.user\.password: .*SPRING_SECURITY_USER_PASSWORD/,
+      /spring\.security\.user\.roles: has no equivalent/,
+    ])
+      expect(comments).toContainEqual(expect.stringMatching(told));
+    const { credentials, listen } = accepted(yaml, { SPRING_SECURITY_USER_PASSWORD: "other" });
+    expect([credentials?.[0]?.password?.reveal(), listen.port]).toEqual(["other", 8443]);
+  });
+
+  test("a user without a password, and addresses of one machine alone", () => {
+    const { settings, comments } = imported("server.address=10.0.0.1\nspring.security.user.name=x\n", "a.properties");
+    expect(settings).toEqual({ module: "services.ts", listen: { host: "10.0.0.1" } });
+    expect(comments).toContainEqual(expect.stringContaining("spring.security.user: has no password"));
+  });
+
   test("every property that Spring has is there, and the settings are accepted", () => {
     const { yaml } = imported(whole);
     const { catalog, api, cleanup } = accepted(yaml, { BOOKS_DASHBOARD_SECRET: "other" });

@@ -23,14 +23,20 @@ export function main(args: readonly string[]): void {
   }
   try {
     createProject(asked.folder, asked);
-    process.stdout.write(
-      `${asked.folder} is made. Next:\n\n  cd ${asked.folder}\n  npm install\n  npm test\n  npm start\n`,
-    );
+    process.stdout.write(nextSteps(asked.folder, asked.tarballs !== undefined));
   } catch (error) {
     if (!(error instanceof CannotCreate)) throw error;
     process.stderr.write(`error: ${error.message}\n`);
     process.exitCode = 1;
   }
+}
+
+/** Without its own copies of the packages, a project cannot be installed for as long as no registry has them. */
+function nextSteps(folder: string, hasPackages: boolean): string {
+  const install = hasPackages ? "npm install" : "npm install OSBERT/tarballs/osbert-*.tgz";
+  const where = "Osbert's packages are not published yet. OSBERT is a checkout of it, in which npm run pack was run.\n";
+  const steps = [`cd ${folder}`, install, "npm test", "npm start"].map((step) => `  ${step}\n`);
+  return `${folder} is made. Next:\n\n${steps.join("")}${hasPackages ? "" : `\n${where}`}`;
 }
 
 type Asked = { readonly help: true } | { readonly help: false; readonly folder: string; readonly tarballs?: string };

@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createProject } from "../src/create-project.js";
+import { main } from "../src/main.js";
 
 test("a project has the folder's name, the release's packages and ids of its own", () => {
   const folder = scratch();
@@ -48,6 +49,21 @@ test("what cannot be made is told, and nothing is written", () => {
   expect(() => createProject(join(folder, "My Broker"))).toThrow(/lower-case letters, digits and dashes/);
   expect(() => createProject(join(folder, "mine"), { tarballs: folder })).toThrow(/has no osbert-broker-0.1.0.tgz/);
   expect(existsSync(join(folder, "mine"))).toBe(false);
+});
+
+test("without tarballs, the next step is not an npm install that finds nothing", () => {
+  const written = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  onTestFinished(() => written.mockRestore());
+  const folder = scratch();
+  main([join(folder, "mine")]);
+  for (const name of ["osbert", "osbert-broker", "osbert-journal", "osbert-protocol"])
+    writeFileSync(join(folder, `${name}-0.1.0.tgz`), name);
+  main([join(folder, "other"), "--tarballs", folder]);
+  const [without, with_] = written.mock.calls.map(([text]) => String(text));
+  expect(without).toMatch(/^ {2}npm install OSBERT\/tarballs\/osbert-\*\.tgz$/m);
+  expect(without).toContain("not published yet");
+  expect(with_).toMatch(/^ {2}npm install$/m);
+  expect(with_).not.toContain("published");
 });
 
 function scratch(): string {

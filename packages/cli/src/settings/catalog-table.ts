@@ -5,7 +5,7 @@ const text = (meaning: string, longest = 1_000) =>
   ({ shape: { kind: "text", longest }, meaning, reloads: true }) as const;
 const address = (meaning: string) =>
   ({
-    shape: { kind: "text", pattern: "^https?://.+", mustBe: "an address that begins with https://" },
+    shape: { kind: "text", pattern: "^https?://.+", mustBe: "an address that begins with http:// or https://" },
     meaning,
     reloads: true,
   }) as const;

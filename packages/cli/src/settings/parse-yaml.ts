@@ -14,6 +14,8 @@ import {
   parseAllDocuments,
   parseDocument,
   type SchemaOptions,
+  visit,
+  type YAMLError,
 } from "yaml";
 import type { Fault } from "./fault.js";
 import type { Place, ValueNode } from "./value-node.js";
@@ -67,12 +69,14 @@ function parseWith(file: string, parse: (options: Options) => readonly Document.
   };
   // Without the parser's own pretty errors: they quote the line, and in it may be a secret.
   const parsed = parse({ lineCounter: lines, prettyErrors: false, version: "1.2", schema: "core" });
-  const errors = parsed.flatMap((document) => document.errors);
-  const mistakes = errors.length > 0 ? errors : parsed.flatMap((document) => document.warnings);
+  const told = (mistakes: (document: Document.Parsed) => readonly YAMLError[]) =>
+    parsed.flatMap((document) => mistakes(document).map((error) => mistakeOf(document, error)));
+  const errors = told((document) => document.errors.slice(0, mostMistakes));
+  const mistakes = errors.length > 0 ? errors : told((document) => document.warnings.slice(0, mostMistakes));
   if (mistakes.length > 0) {
     const faults = mistakes
-      .slice(0, 20)
-      .map(({ pos, code }) => ({ place: place(pos[0]), key: "", message: sentences[code] ?? unreadable }));
+      .slice(0, mostMistakes)
+      .map(({ offset, message }) => ({ place: place(offset), key: "", message }));
     return { documents: [], faults };
   }
   try {
@@ -91,6 +95,55 @@ function parseWith(file: string, parse: (options: Options) => readonly Document.
     if (!(error instanceof Refused)) throw error;
     return { documents: [], faults: [error.fault] };
   }
+}
+
+const mostMistakes = 20;
+
+/**
+ * Own words: those of the parser quote what they found, which may be a secret. What is never closed is told where it is opened: the parser
+ * stumbles lines later.
+ */
+function mistakeOf(document: Document.Parsed, { code, message, pos }: YAMLError): Mistake {
+  const [, closing] = /^Flow (?:map|sequence) .*end with a ([}\]])$/.exec(message) ?? [];
+  if (closing !== undefined) {
+    const opened = lastBefore(
+      document,
+      pos[0],
+      (node) => (closing === "}" ? isMap(node) : isSeq(node)) && isFlow(node),
+    );
+    const sign = closing === "}" ? "{" : "[";
+    const told = `this ${sign} is not closed: its ${closing} is missing, or is not indented deeper than the line that opens it`;
+    if (opened !== undefined) return { offset: opened, message: told };
+  }
+  const [, quote] = /^Missing closing (["'])quote$/.exec(message) ?? [];
+  if (quote !== undefined) {
+    const type = quote === '"' ? "QUOTE_DOUBLE" : "QUOTE_SINGLE";
+    const opened = lastBefore(document, pos[0], (node) => isScalar(node) && node.type === type);
+    if (opened !== undefined)
+      return { offset: opened, message: `this ${quote} is not closed; write another ${quote} where the text ends` };
+  }
+  return { offset: pos[0], message: sentences[code] ?? unreadable };
+}
+
+interface Mistake {
+  readonly offset: number;
+  readonly message: string;
+}
+
+/** Where the innermost of these nodes begins that ends at the offset, or behind it. */
+function lastBefore(document: Document.Parsed, offset: number, wanted: (node: Node) => boolean): number | undefined {
+  let found: number | undefined;
+  visit(document, {
+    Node(_key, node) {
+      const [start = Number.POSITIVE_INFINITY, end = 0] = node.range ?? [];
+      if (start < offset && end >= offset && wanted(node)) found = start;
+    },
+  });
+  return found;
+}
+
+function isFlow(node: Node): boolean {
+  return (isMap(node) || isSeq(node)) && node.flow === true;
 }
 
 class Refused extends Error {
@@ -164,7 +217,6 @@ const coreTags: ReadonlySet<string> = new Set(
 
 const unreadable = "cannot be read as YAML; check the indentation, and put texts with special characters in quotes";
 
-/** Own words: those of the parser quote what they found, which may be a secret. */
 const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_ALIAS: "refers to an anchor that is not there; write text that begins with * or & in quotes",
   BAD_DQ_ESCAPE: "has a wrong escape in a text in double quotes; write \\\\ for \\, or use single quotes",

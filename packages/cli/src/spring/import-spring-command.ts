@@ -12,7 +12,7 @@ export function registerImportSpring(config: Command): void {
     .command("import-spring")
     .summary("make settings of those of a broker on Spring")
     .description(
-      "Reads `spring.cloud.openservicebroker` and `com.equalities.osbapi` of a broker on Spring Cloud Open Service Broker, and prints the settings that say the same. What has no equivalent, or needs a look, is in comments at the top. Names can be written in any way that Spring takes. Secrets are not printed. Ends with 2 if the file cannot be read.",
+      "Reads `spring.cloud.openservicebroker`, `com.equalities.osbapi`, `server` and `spring.security.user` of a broker on Spring Cloud Open Service Broker, and prints the settings that say the same. What has no equivalent, or needs a look, is in comments at the top. Names can be written in any way that Spring takes. Secrets are not printed. Ends with 2 if the file cannot be read.",
     )
     .argument("<file>", "application.yml or application.properties")
     .action((file: string) => reportErrors(async () => print(file)));

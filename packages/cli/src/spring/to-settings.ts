@@ -18,16 +18,23 @@ export interface Converted {
 
 type Settings = Readonly<Record<string, unknown>>;
 
-/** The settings that say the same as `spring.cloud.openservicebroker` and `com.equalities.osbapi`. Pure. */
+/**
+ * The settings that say the same as `spring.cloud.openservicebroker` and `com.equalities.osbapi`, and where a broker listens and who may ask.
+ * Pure.
+ */
 export function toSettings(properties: PropertyTree | undefined): Converted {
   const conversion = new Conversion();
   const spring = childOf(properties, "spring", "cloud", "openservicebroker");
   const layer = childOf(properties, "com", "equalities", "osbapi");
   const broker = spring && conversion.broker(spring, "spring.cloud.openservicebroker");
   const kept = layer && conversion.layer(layer, "com.equalities.osbapi");
+  const server = childOf(properties, "server");
+  const user = childOf(properties, "spring", "security", "user");
   const settings = {
     module: "services.ts",
     ...said({
+      listen: server && conversion.server(server, "server"),
+      credentials: user && conversion.user(user, "spring.security.user"),
       api: said({ minimumVersion: broker?.minimumVersion, forceDeleteUnknown: kept?.forceDeleteUnknown }),
       cleanup: kept?.cleanup,
       catalog: broker?.services && { services: broker.services },
@@ -64,6 +71,38 @@ class Conversion {
         "has no equivalent: osbert serve answers at /v2, or at /NAME/v2 for `platforms`",
       );
     return { services, minimumVersion: this.#version(childOf(tree, "api-version"), `${key}.api-version`) };
+  }
+
+  /** Of the many properties of a server those that a broker's settings have, and TLS, which must not get lost in silence. */
+  server(tree: PropertyTree, key: string): Settings | undefined {
+    const fields = table.listen.shape.fields;
+    const port = this.#leaf(childOf(tree, "port"), `${key}.port`, "port", fields.port);
+    const host = this.#leaf(childOf(tree, "address"), `${key}.address`, "host", fields.host);
+    if (host === undefined)
+      this.#note(tree, key, "Spring answers at all addresses of its machine; write listen.host: 0.0.0.0 for that");
+    for (const [name, child] of tree.children) {
+      if (["port", "address"].includes(uniform(name))) continue;
+      const message =
+        uniform(name) === "ssl"
+          ? "was left out: key stores of Java have no equivalent; write the certificate and its key as PEM to tls.certificate and tls.key"
+          : "has no equivalent; it was left out";
+      this.#note(child, `${key}.${name}`, message);
+    }
+    return said({ host, port });
+  }
+
+  user(tree: PropertyTree, key: string): readonly Settings[] | undefined {
+    this.#others(tree, key, ["name", "password", "roles"]);
+    const roles = childOf(tree, "roles");
+    if (roles !== undefined) this.#note(roles, `${key}.roles`, "has no equivalent: who may ask may ask for everything");
+    const [name, password] = [childOf(tree, "name"), childOf(tree, "password")];
+    if (password === undefined) {
+      this.#note(tree, key, "has no password; like Spring, osbert serve makes one at its first start");
+      return undefined;
+    }
+    const username = name === undefined ? "user" : this.#text(name, `${key}.name`);
+    if (!username) return undefined;
+    return [{ username, password: this.#secret(password, `${key}.password`, "spring.security.user.password") }];
   }
 
   layer(tree: PropertyTree, key: string) {
@@ -176,11 +215,17 @@ class Conversion {
       this.#note(tree, key, "needs an id and a secret; it was left out");
       return undefined;
     }
-    const [, property] = /^\$\{([^{}:]+)(?::[^{}]*)?\}$/.exec(secret.scalar?.text ?? "") ?? [];
-    const variable = variableFor(property ?? `${service ?? "service"}_DASHBOARD_SECRET`);
+    const { id } = own;
+    return { id, secret: this.#secret(secret, `${key}.secret`, `${service ?? "service"}_DASHBOARD_SECRET`), ...own };
+  }
+
+  /** Of the variable that Spring fills it in from, if it does, else of one with that name. */
+  #secret(tree: PropertyTree, key: string, name: string): Settings {
+    const [, property] = /^\$\{([^{}:]+)(?::[^{}]*)?\}$/.exec(tree.scalar?.text ?? "") ?? [];
+    const variable = variableFor(property ?? name);
     this.variables.add(variable);
-    this.#note(secret, `${key}.secret`, `is not repeated here; give it as the environment variable ${variable}`);
-    return { id: own.id, secret: { env: variable }, ...own };
+    this.#note(tree, key, `is not repeated here; give it as the environment variable ${variable}`);
+    return { env: variable };
   }
 
   #plan(tree: PropertyTree, key: string): Settings {
