@@ -109,8 +109,8 @@ export const rooms: Readonly<Record<string, Room>> = {
     folders: {
       settings: [],
       spring: ["settings"],
-      config: ["settings", "spring"],
       serve: ["settings"],
+      config: ["serve", "settings", "spring"],
       keys: ["serve", "settings"],
       client: [],
       admin: ["client", "keys"],

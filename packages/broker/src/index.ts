@@ -9,7 +9,7 @@ export type { ServiceSource, ServiceSourcePorts } from "./catalog/service-source
 export type { Answer } from "./endpoints/answer.js";
 export type { Caller } from "./endpoints/caller.js";
 export type { VerbRequest } from "./endpoints/endpoint.js";
-export type { Cleanup, CleanupRule } from "./operations/cleanup.js";
+export { type Cleanup, type CleanupRule, cleanupRule } from "./operations/cleanup.js";
 export type { AsyncMode, AsyncRule, AsyncRules } from "./service/async-rule.js";
 export { Failed, type FailedOptions } from "./service/failed.js";
 export type { FromSchema, Schema } from "./service/schema.js";

@@ -1,8 +1,23 @@
+import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { folderWith, run } from "./program.js";
 
+/** A module that needs nothing, and keeps its process alive, as one with a pool of connections would. */
+const servicesModule = `
+setInterval(() => undefined, 1_000);
+export const services = [
+  {
+    id: "2f1d5a7e-6f5e-4c57-9d43-7a4f6f0c0001",
+    name: "database",
+    description: "A database",
+    plans: { small: { id: "2f1d5a7e-6f5e-4c57-9d43-7a4f6f0c0002", description: "A small one" } },
+    async provision() {},
+  },
+];
+`;
+
 test("osbert config tells every value and where it comes from, without the secrets", async () => {
-  const yaml = `module: s.ts
+  const yaml = `module: s.mjs
 store: { file: url }
 log:
   level: warn
@@ -11,7 +26,7 @@ credentials:
     password: hunter2
 keys: { env: RING }
 `;
-  const cwd = folderWith({ "o.yaml": yaml, "s.ts": "", url: "postgres://u:hunter2@h/d\n" });
+  const cwd = folderWith({ "o.yaml": yaml, "s.mjs": servicesModule, url: "postgres://u:hunter2@h/d\n" });
   const ring = "a:aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMmh1bnQ=";
   const env = { RING: ring, PORT: "9", OSBERT_ADMIN_CREDENTIALS: "root:hunter2" };
   const text = await run(["config", "o.yaml"], { cwd, env });
@@ -36,7 +51,80 @@ test("osbert config names a module that is not there, and defaults start from th
   const missing = await run(["config", "o.yaml"], { cwd });
   expect(missing.stderr).toMatch(/^o.yaml:1:9 module: there is no file .*none.ts\n$/);
   expect(missing.status).toBe(2);
-  const other = folderWith({ "o.yaml": "module: s.ts\n", "s.ts": "" });
+  const other = folderWith({ "o.yaml": "module: s.mjs\n", "s.mjs": servicesModule });
   const { stdout } = await run(["config", `${other}/o.yaml`], { cwd });
   expect(stdout).toMatch(new RegExp(`^data +${other}/.osbert`, "m"));
+  // It is a check: nothing is made.
+  expect(readdirSync(other).sort()).toEqual(["o.yaml", "s.mjs"]);
+});
+
+test("what osbert serve refuses before it opens the store, osbert config refuses in the same words", async () => {
+  const twice = `module: s.mjs
+catalog:
+  services:
+    database:
+      plans:
+        large: { id: 2f1d5a7e-6f5e-4c57-9d43-7a4f6f0c0002, description: A large one }
+`;
+  const withoutId = `module: s.mjs
+catalog:
+  services:
+    cache:
+      use: database
+      id: 2f1d5a7e-6f5e-4c57-9d43-7a4f6f0c0009
+      description: A cache
+      plans:
+        tiny: { description: A tiny one }
+`;
+  const noSchedule = "module: s.mjs\ncleanup: { instances: { all: 99 0 3 * * * } }\n";
+  const noHash = "module: s.mjs\ncredentials: [{ username: a, passwordHash: $scrypt$nonsense }]\n";
+  for (const [yaml, said] of [
+    [twice, /^o.yaml:6:22 catalog.services.database.plans.large.id: /],
+    [withoutId, /^o.yaml:9:9 catalog.services.cache.plans.tiny: a new one needs id\n$/],
+    [noSchedule, /^o.yaml:2:30 cleanup.instances.all: /],
+    [noHash, /^o.yaml:2:15 credentials\[0\]: /],
+  ] as const) {
+    const cwd = folderWith({ "o.yaml": yaml, "s.mjs": servicesModule });
+    const config = await run(["config", "o.yaml"], { cwd });
+    expect(config.stderr).toMatch(said);
+    expect([config.status, config.stdout]).toEqual([2, ""]);
+    expect((await run(["serve", "o.yaml"], { cwd })).stderr).toBe(config.stderr);
+  }
+});
+
+test("osbert config tells everything that is wrong in one round: values, rules between them, and the catalog", async () => {
+  const yaml = `module: s.mjs
+listen: { port: 99999 }
+limits: { concurrency: 2, perService: 3 }
+credentials:
+  - { username: a, password: b, platform: nobody }
+tls: { certificate: none.pem }
+catalog:
+  services:
+    database:
+      plans:
+        large: { id: 2f1d5a7e-6f5e-4c57-9d43-7a4f6f0c0002, description: A large one }
+    cache: { use: databse, id: c, description: A cache }
+`;
+  const { status, stderr } = await run(["config", "o.yaml"], {
+    cwd: folderWith({ "o.yaml": yaml, "s.mjs": servicesModule }),
+  });
+  const keys = stderr.split("\n").map((line) => /^o.yaml:(\d+):\d+ (\S+):/.exec(line)?.slice(1).join(" "));
+  expect(keys).toEqual([
+    "2 listen.port",
+    "3 limits.perService",
+    "5 credentials[0].platform",
+    "6 tls.certificate",
+    "11 catalog.services.database.plans.large.id",
+    "12 catalog.services.cache.use",
+    undefined,
+  ]);
+  expect(status).toBe(2);
+});
+
+test("a module that cannot be loaded is told by osbert config, with its line", async () => {
+  const cwd = folderWith({ "o.yaml": "module: s.mjs\n", "s.mjs": "throw new Error('no such host');\n" });
+  const { status, stderr } = await run(["config", "o.yaml"], { cwd });
+  expect(stderr).toMatch(/^o.yaml:1:9 module: the module \S+s.mjs cannot be loaded: no such host\n\s+at \S*s.mjs:1/);
+  expect(status).toBe(2);
 });

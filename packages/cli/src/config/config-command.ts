@@ -1,12 +1,12 @@
-import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
 import { operatorGroup } from "../operator-group.js";
+import { startFaults } from "../serve/check-start.js";
 import { SettingsError } from "../settings/fault.js";
 import { inForce } from "../settings/in-force.js";
 import { inline } from "../settings/inline.js";
 import { settingsSchema } from "../settings/json-schema.js";
-import { loadSettings, usualFile } from "../settings/load.js";
+import { readSettings, usualFile } from "../settings/load.js";
 import { settingsReference } from "../settings/reference.js";
 import { realSystem } from "../settings/system.js";
 import { table } from "../settings/table.js";
@@ -26,13 +26,16 @@ export function registerConfig(program: Command): void {
     .helpGroup(operatorGroup)
     .summary("check the settings and tell what is in force")
     .description(
-      "Checks the settings and prints what is in force, and where each value comes from, with secrets masked. Ends with 2 if something must be written differently.",
+      "Checks the settings and prints what is in force, and where each value comes from, with secrets masked. All is checked that `osbert serve` checks before it opens the store: the module is loaded, and its services with what the settings say of them. Ends with 2 if something must be written differently.",
     )
     .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
     .option("--json", "print it as JSON")
     .option("--schema", "print the JSON Schema of the settings, for editors")
     .option("--reference", "print the reference page of all settings, as Markdown")
-    .action((file: string | undefined, options: Options) => reportErrors(async () => print(file, options)));
+    .action(async (file: string | undefined, options: Options) => {
+      await reportErrors(() => print(file, options));
+      endOnceWritten();
+    });
   withExamples(command, [
     { does: `what ${usualFile} and the environment say`, command: "osbert config" },
     { does: "the same of another file, for a program", command: "osbert config production.yaml --json" },
@@ -44,18 +47,22 @@ export function registerConfig(program: Command): void {
   registerImportSpring(command);
 }
 
-function print(file: string | undefined, options: Options): void {
+async function print(file: string | undefined, options: Options): Promise<void> {
   if (options.schema) process.stdout.write(`${JSON.stringify(settingsSchema(), undefined, 2)}\n`);
   else if (options.reference) process.stdout.write(settingsReference());
-  else process.stdout.write(inForceAs(options.json ? "json" : "text", file));
+  else process.stdout.write(await inForceAs(options.json ? "json" : "text", file));
 }
 
-function inForceAs(form: "json" | "text", file: string | undefined): string {
-  const { settings, places } = loadSettings(file, realSystem());
-  if (!existsSync(settings.module)) {
-    const place = places.get("module") ?? { kind: "default" };
-    throw new SettingsError([{ place, key: "module", message: `there is no file ${settings.module}` }]);
-  }
+/** A module may have opened what would keep the process from ending: connections, timers. */
+function endOnceWritten(): void {
+  process.stderr.write("", () => process.stdout.write("", () => process.exit()));
+}
+
+async function inForceAs(form: "json" | "text", file: string | undefined): Promise<string> {
+  const read = readSettings(file, realSystem());
+  const faults = await startFaults(read);
+  if (faults.length > 0) throw new SettingsError(faults);
+  const { settings, places } = read;
   const lines = inForce(table, settings, places);
   if (form === "json") {
     const entries = lines.map(({ key, value, from }) => [key, { value, from }] as const);

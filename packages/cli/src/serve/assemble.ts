@@ -1,6 +1,7 @@
 import {
   type Broker,
   type BrokerOptions,
+  buildCatalog,
   CatalogError,
   type Cleanup,
   type CleanupRule,
@@ -12,7 +13,7 @@ import type { Served, ServeOptions } from "@osbert/broker/http";
 import { logTo, metrics } from "@osbert/broker/observe";
 import type { Store } from "@osbert/journal";
 import type { Logger } from "pino";
-import { SettingsError } from "../settings/fault.js";
+import { type Fault, SettingsError } from "../settings/fault.js";
 import type { Loaded } from "../settings/load.js";
 import type { Settings } from "../settings/table.js";
 import { UserError } from "../user-error.js";
@@ -168,12 +169,13 @@ function serveOptions({ listen, tls, platforms }: Settings): ServeOptions {
 
 /** Offers the module's services as the settings say; faults of the catalog are told with their place in the file. */
 async function offering<T>(
-  { settings, places }: Loaded,
+  loaded: Loaded,
   services: readonly Exported[],
   offer: (services: readonly Service[]) => T | Promise<T>,
 ): Promise<T> {
+  const { settings, places } = loaded;
   const overlaid = overlay(services, settings.catalog, places);
-  if (overlaid.faults.length > 0) throw new SettingsError(overlaid.faults);
+  if (overlaid.faults.length > 0) throw new SettingsError(catalogFaultsOf(loaded, services));
   try {
     return await offer(overlaid.services);
   } catch (error) {
@@ -183,14 +185,23 @@ async function offering<T>(
     if (error instanceof PlansInUseError) {
       throw new UserError(`${error.message}\nWith catalog.retirePlansInUse: true they are taken out nonetheless`);
     }
-    throw scheduleFault(error, places) ?? error;
+    throw error;
   }
 }
 
-/** Whether a schedule is one, only the broker can tell. Its message begins with the key. */
-function scheduleFault(error: unknown, places: Loaded["places"]): SettingsError | undefined {
-  const match = error instanceof Error ? /^(cleanup\.\w+\.\w+) (.*)$/s.exec(error.message) : null;
-  const [, key = "", message = ""] = match ?? [];
-  const place = places.get(key);
-  return place === undefined ? undefined : new SettingsError([{ place, key, message }]);
+/**
+ * What is wrong with the catalog that the module and the settings make together. Nothing is opened. Of a service that is not whole, what may
+ * be wrong for that reason alone is left out.
+ */
+export function catalogFaultsOf({ settings, places }: Loaded, services: readonly Exported[]): readonly Fault[] {
+  const overlaid = overlay(services, settings.catalog, places);
+  try {
+    buildCatalog(overlaid.services, { schemaDraft: settings.catalog.schemaDraft });
+    return overlaid.faults;
+  } catch (error) {
+    if (!(error instanceof CatalogError)) throw error;
+    const follows = (key: string) => overlaid.faults.some((fault) => `${fault.key}.`.startsWith(`${key}.`));
+    const broken = catalogFaults(error, overlaid.services, places, settings.module);
+    return [...overlaid.faults, ...broken.filter(({ key }) => !follows(key))];
+  }
 }

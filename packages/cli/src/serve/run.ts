@@ -32,10 +32,10 @@ export async function run(file: string | undefined): Promise<void> {
   );
   if (settings.authentication === "none") log.warn("authentication is none: anyone who reaches this broker may ask");
   for (const key of ["credentials", "admin.credentials"]) {
-    // The client commands are told of a credential with the same variable; who has it set may not mean this broker.
+    // The client commands may take theirs from the same variable; who has it set may not mean this broker.
     const place = started.places.get(key);
     if (place !== undefined && place.kind !== "file" && place.kind !== "default")
-      log.warn(`${key} are those of ${placeName(place)}, and not those of the settings`);
+      log.info(`${key} are those of ${placeName(place)}`);
   }
 
   const reloading = reloader({

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { cleanupRule } from "@osbert/broker";
 import { parseKeyRing } from "@osbert/journal/encryption";
 import type { Fault } from "./fault.js";
 import type { Secret } from "./secret.js";
@@ -94,6 +95,13 @@ export function checkTogether(settings: Settings, places: ReadonlyMap<string, Pl
   if (!isTimezone(settings.cleanup.timezone)) {
     fault("cleanup.timezone", "is not a time zone; write e.g. timezone: Europe/Berlin");
   }
+  for (const of of ["instances", "bindings"] as const) {
+    for (const which of ["all", "succeeded", "failed"] as const) {
+      const schedule = settings.cleanup[of][which];
+      const why = schedule === undefined ? undefined : whyNoSchedule(schedule);
+      if (why !== undefined) fault(`cleanup.${of}.${which}`, why);
+    }
+  }
   if (limits.perService !== undefined && limits.perService > limits.concurrency) {
     fault("limits.perService", `must not be more than limits.concurrency, which is ${limits.concurrency}`);
   }
@@ -104,6 +112,16 @@ function isNetwork(text: string): boolean {
   const [address = "", bits] = text.split("/");
   const version = isIP(address);
   return version !== 0 && (bits === undefined || (Number(bits) > 0 && Number(bits) <= (version === 4 ? 32 : 128)));
+}
+
+/** Only the broker can tell. Its message begins with the key. */
+function whyNoSchedule(all: string): string | undefined {
+  try {
+    cleanupRule({ instances: { all } });
+    return undefined;
+  } catch (error) {
+    return (error instanceof Error ? error.message : String(error)).replace(/^cleanup\.\w+\.\w+ /, "");
+  }
 }
 
 function isTimezone(name: string): boolean {

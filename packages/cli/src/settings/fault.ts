@@ -15,6 +15,12 @@ export function faultLine({ place, key, message }: Fault): string {
   return key === "" ? `${where}${message}` : `${where}${key}: ${message}`;
 }
 
+/** In the order of the file; what stands elsewhere comes first. */
+export function byPlace(one: Fault, other: Fault): number {
+  const rank = ({ place }: Fault) => (place.kind === "file" ? place.line * 10_000 + Math.min(place.column, 9_999) : 0);
+  return rank(one) - rank(other);
+}
+
 /** All that is wrong with the settings, at once. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";

@@ -1,6 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { checkTogether } from "./check.js";
-import { type Fault, SettingsError } from "./fault.js";
+import { byPlace, type Fault, SettingsError } from "./fault.js";
 import { largestYamlBytes, parseYaml } from "./parse-yaml.js";
 import { read } from "./read.js";
 import { recordingSystem, type System, whyUnreadable } from "./system.js";
@@ -25,6 +25,18 @@ export const usualFile = "osbert.yaml";
  * file is taken if it is there; the environment can do without one.
  */
 export function loadSettings(named: string | undefined, world: System): Loaded {
+  const { faults, ...loaded } = readSettings(named, world);
+  if (faults.length > 0) throw new SettingsError(faults, loaded.files);
+  return loaded;
+}
+
+/** What was read, with what is wrong with it. A setting with a fault has no value, whatever its type says. */
+export interface SettingsRead extends Loaded {
+  readonly faults: readonly Fault[];
+}
+
+/** The same for those who want to look at the rest, too. Throws only if the file cannot be read at all. */
+export function readSettings(named: string | undefined, world: System): SettingsRead {
   const system = recordingSystem(world);
   const refuse = (faults: readonly Fault[]) => new SettingsError(faults, system.seen);
   const file = named ?? usualFile;
@@ -33,9 +45,20 @@ export function loadSettings(named: string | undefined, world: System): Loaded {
   const { written, faults: unreadable } = found.kind === "missing" ? nothing : parseYaml(found.text, file);
   if (unreadable.length > 0) throw refuse(unreadable);
   const { value, faults, places } = read(table, written, system, found.kind === "missing" ? "." : dirname(file));
-  const all = faults.length > 0 ? faults : checkTogether(value, places);
-  if (all.length > 0) throw refuse(all.map((fault) => inFile(fault, file, found.kind === "missing")));
-  return { settings: value, file: found.kind === "missing" ? undefined : file, places, files: system.seen };
+  const together = checkTogether(value, places).filter(({ key }) => !faults.some((fault) => mayFollow(key, fault.key)));
+  return {
+    settings: value,
+    file: found.kind === "missing" ? undefined : file,
+    places,
+    files: system.seen,
+    faults: [...faults, ...together].sort(byPlace).map((fault) => inFile(fault, file, found.kind === "missing")),
+  };
+}
+
+/** Whether what is wrong at a key may be so only because something is wrong at another one: rules do not reach beyond a section, but for the names of platforms. */
+function mayFollow(key: string, other: string): boolean {
+  const section = (text: string) => /^\w*/.exec(text)?.[0];
+  return section(key) === section(other) || (key.endsWith(".platform") && section(other) === "platforms");
 }
 
 const nothing = { written: undefined, faults: [] };

@@ -2,7 +2,7 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import { formatDurationMs, parseDurationMs } from "../duration.js";
 import { advice, mustHave, not, oneOf } from "./advice.js";
 import { fileVariableOf, variableOf } from "./environment.js";
-import type { Fault } from "./fault.js";
+import { byPlace, type Fault } from "./fault.js";
 import { imageDataUri, largestImageBytes } from "./image.js";
 import { Secret } from "./secret.js";
 import type { Field, Fields, GroupOf, GroupShape, SecretShape, Shape, TextShape } from "./shape.js";
@@ -192,11 +192,12 @@ class Reader {
   #list(of: Shape, written: ValueNode, key: string, field: Field, wrong: Wrong): unknown {
     if (written.kind !== "list") return wrong("must be a list");
     if (written.items.length > mostItems) return wrong(`must have at most ${mostItems} items`);
-    return written.items.map((item, index) => {
+    const items = written.items.map((item, index) => {
       const at = `${key}[${index}]`;
       this.places.set(at, item.place);
       return this.#inner(of, item, at, field);
     });
+    return items.includes(undefined) ? undefined : items;
   }
 
   /** A list whose items have a `name` is another way to write a map of groups. Keys are the same for both. */
@@ -344,9 +345,4 @@ function plain(written: ValueNode): unknown {
   if (written.kind === "scalar") return written.value;
   if (written.kind === "list") return written.items.map(plain);
   return Object.fromEntries([...written.entries].map(([name, entry]) => [name, plain(entry.written)]));
-}
-
-function byPlace(one: Fault, other: Fault): number {
-  const rank = ({ place }: Fault) => (place.kind === "file" ? place.line * 10_000 + Math.min(place.column, 9_999) : 0);
-  return rank(one) - rank(other);
 }
