@@ -58,15 +58,21 @@ test("osbert config names a module that is not there, and defaults start from th
   expect(readdirSync(other).sort()).toEqual(["o.yaml", "s.mjs"]);
 });
 
-test("what osbert serve refuses before it opens the store, osbert config refuses in the same words", async () => {
-  const twice = `module: s.mjs
+const refused: readonly (readonly [what: string, yaml: string, said: RegExp])[] = [
+  [
+    "an id that is there twice",
+    `module: s.mjs
 catalog:
   services:
     database:
       plans:
         large: { id: 2f1d5a7e-6f5e-4c57-9d43-7a4f6f0c0002, description: A large one }
-`;
-  const withoutId = `module: s.mjs
+`,
+    /^o.yaml:6:22 catalog.services.database.plans.large.id: /,
+  ],
+  [
+    "a plan without an id",
+    `module: s.mjs
 catalog:
   services:
     cache:
@@ -75,21 +81,27 @@ catalog:
       description: A cache
       plans:
         tiny: { description: A tiny one }
-`;
-  const noSchedule = "module: s.mjs\ncleanup: { instances: { all: 99 0 3 * * * } }\n";
-  const noHash = "module: s.mjs\ncredentials: [{ username: a, passwordHash: $scrypt$nonsense }]\n";
-  for (const [yaml, said] of [
-    [twice, /^o.yaml:6:22 catalog.services.database.plans.large.id: /],
-    [withoutId, /^o.yaml:9:9 catalog.services.cache.plans.tiny: a new one needs id\n$/],
-    [noSchedule, /^o.yaml:2:30 cleanup.instances.all: /],
-    [noHash, /^o.yaml:2:15 credentials\[0\]: /],
-  ] as const) {
-    const cwd = folderWith({ "o.yaml": yaml, "s.mjs": servicesModule });
-    const config = await run(["config", "o.yaml"], { cwd });
-    expect(config.stderr).toMatch(said);
-    expect([config.status, config.stdout]).toEqual([2, ""]);
-    expect((await run(["serve", "o.yaml"], { cwd })).stderr).toBe(config.stderr);
-  }
+`,
+    /^o.yaml:9:9 catalog.services.cache.plans.tiny: a new one needs id\n$/,
+  ],
+  [
+    "a schedule that is none",
+    "module: s.mjs\ncleanup: { instances: { all: 99 0 3 * * * } }\n",
+    /^o.yaml:2:30 cleanup.instances.all: /,
+  ],
+  [
+    "a hash that is none",
+    "module: s.mjs\ncredentials: [{ username: a, passwordHash: $scrypt$nonsense }]\n",
+    /^o.yaml:2:15 credentials\[0\]: /,
+  ],
+];
+
+test.each(refused)("%s is refused by osbert config in the same words as by osbert serve", async (_what, yaml, said) => {
+  const cwd = folderWith({ "o.yaml": yaml, "s.mjs": servicesModule });
+  const [config, serve] = await Promise.all(["config", "serve"].map((command) => run([command, "o.yaml"], { cwd })));
+  expect(config?.stderr).toMatch(said);
+  expect([config?.status, config?.stdout]).toEqual([2, ""]);
+  expect(serve?.stderr).toBe(config?.stderr);
 });
 
 test("osbert config tells everything that is wrong in one round: values, rules between them, and the catalog", async () => {
