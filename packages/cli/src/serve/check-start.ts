@@ -6,9 +6,9 @@ import { byPlace, type Fault, SettingsError } from "../settings/fault.js";
 import type { SettingsRead } from "../settings/load.js";
 import { UserError } from "../user-error.js";
 import { catalogFaultsOf } from "./assemble.js";
+import { credentialsOf, operatorCredentialsOf } from "./authentication.js";
 import { loadModule } from "./load-module.js";
 import { checkTls } from "./tls.js";
-import { credentialsOf, operatorCredentialsOf } from "./authentication.js";
 
 /**
  * All that `osbert serve` would refuse before it opens the store, at once. The module is loaded and its services are offered to nobody.
