@@ -1,4 +1,4 @@
-import type { EngineUnderTest, Runner } from "@osbert/journal-suites/conformance";
+import type { EngineUnderTest, TestRunner } from "@osbert/journal-suites/conformance";
 import { engineSuite } from "@osbert/journal-suites/conformance";
 import { describe, expect, inject, test } from "vitest";
 import { encrypted, mariadb, memory, postgres, sqlite } from "./stores-under-test.js";
@@ -30,7 +30,7 @@ const subjects: readonly (EngineUnderTest | { readonly name: string; readonly le
   mysqlUrl ? mariadb(mysqlUrl) : { name: "mysql", leftOut: "this machine has no MariaDB server to start" },
 ];
 
-const runner: Runner = {
+const runner: TestRunner = {
   test: (name, body) => test(name, body),
   skip: (name, reason) => test.skip(`${name} — ${reason}`),
 };

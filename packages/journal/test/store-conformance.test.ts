@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Runner, type StoreUnderTest, storeSuite } from "@osbert/journal-suites/conformance";
+import { type StoreUnderTest, storeSuite, type TestRunner } from "@osbert/journal-suites/conformance";
 import mysql from "mysql2/promise";
 import pg from "pg";
 import { describe, expect, inject, test } from "vitest";
@@ -97,7 +97,7 @@ function mariadb(url: string): StoreUnderTest {
   };
 }
 
-const runner: Runner = {
+const runner: TestRunner = {
   test: (name, body) => test(name, body),
   skip: (name, reason) => test.skip(`${name} — ${reason}`),
 };

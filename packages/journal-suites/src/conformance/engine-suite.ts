@@ -19,8 +19,8 @@ import { stoppingTests } from "./engine/stopping.js";
 import { tellingTests } from "./engine/telling.js";
 import { waitingTests } from "./engine/waiting.js";
 import type { EngineUnderTest } from "./engine-under-test.js";
-import type { Runner } from "./runner.js";
 import { type EngineTests, Story } from "./story.js";
+import type { TestRunner } from "./test-runner.js";
 
 /** What the engine promises on every store, one table a subject. */
 const onEveryStore: readonly EngineTests[] = [
@@ -53,7 +53,7 @@ const onSharedStores: readonly EngineTests[] = [takeOverByAnotherTests];
  * The promises J1 to J12 as tests of the real engine on a real store. Registers every test with `runner`, those that `subject` excepts
  * as skipped. Throws if `subject` excepts a test that there is not.
  */
-export function engineSuite(runner: Runner, subject: EngineUnderTest): void {
+export function engineSuite(runner: TestRunner, subject: EngineUnderTest): void {
   const { except = {}, oneOwner } = subject;
   const own = inOne(onEveryStore);
   const shared = inOne(onSharedStores);

@@ -1,4 +1,3 @@
-import type { Runner } from "./runner.js";
 import { backlogTests } from "./store/backlog.js";
 import { claimTests } from "./store/claim.js";
 import { commitTests } from "./store/commit.js";
@@ -21,6 +20,7 @@ import { wakeTests } from "./store/wake.js";
 import { workTests } from "./store/work.js";
 import { StoreFixture, type StoreTests } from "./store-fixture.js";
 import type { StoreUnderTest } from "./store-under-test.js";
+import type { TestRunner } from "./test-runner.js";
 
 /** What every store has to do, one table a subject. */
 const ofEveryStore: readonly StoreTests[] = [
@@ -52,7 +52,7 @@ const ofSharedStores: readonly StoreTests[] = [processesTests, replaceTextsOfOth
  * The specification of a store as tests: one that passes them all keeps its part of the promises J1 to J12. Registers every test with
  * `runner`, those that `subject` excepts as skipped. Throws if `subject` excepts a test that there is not.
  */
-export function storeSuite(runner: Runner, subject: StoreUnderTest): void {
+export function storeSuite(runner: TestRunner, subject: StoreUnderTest): void {
   const { except = {}, oneOwner } = subject;
   const own = inOne(ofEveryStore);
   const shared = inOne(ofSharedStores);
