@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import {
+  type CrashResult,
   chaosSuite,
   crashSuite,
   pointTable,
@@ -12,7 +13,6 @@ import {
   temporaryMysql,
   temporaryPostgres,
   temporarySqlite,
-  type Verdict,
 } from "../packages/journal-suites/src/crash/index.js";
 import { type LeftOut, type RunningServer, startMariadb, startPostgres } from "./servers.js";
 
@@ -27,7 +27,7 @@ there are several engines, which are killed, frozen and cut off, on servers that
   --minutes N   for so long, for each store (default 10)
   --store NAME  sqlite, postgres or mysql (default: all)
   --module URL  a store module of your own, with --config JSON for its openStore; without --chaos
-  --seed N      repeats a plan (default: by chance); a round of chaos tells its own
+  --seed N      repeats a scenario (default: by chance); a round of chaos tells its own
   --help        this text
 
 Ends with 1 if a promise was broken or a crash point was never reached.`;
@@ -84,9 +84,9 @@ async function main(args: Arguments): Promise<number> {
 }
 
 async function crash(subject: Subject, kills: number, seed: number): Promise<boolean> {
-  const verdict = await round(subject, (store, common) => crashSuite({ ...common, store: store.address, kills, seed }));
-  console.log(`  killed at\n${pointTable(verdict).replaceAll(/^/gm, "  ")}`);
-  return verdict.violations.length + verdict.neverReached.length === 0;
+  const result = await round(subject, (store, common) => crashSuite({ ...common, store: store.address, kills, seed }));
+  console.log(`  killed at\n${pointTable(result).replaceAll(/^/gm, "  ")}`);
+  return result.violations.length + result.neverReached.length === 0;
 }
 
 async function chaos(subject: Subject, minutes: number, seed: number): Promise<boolean> {
@@ -97,19 +97,19 @@ async function chaos(subject: Subject, minutes: number, seed: number): Promise<b
   for (let next = seed; performance.now() < until; next++) {
     // By the seed alone, so that it repeats a round.
     const leases = next % 2 === 0 ? "short" : "usual";
-    const verdict = await round(subject, (store, common) =>
+    const result = await round(subject, (store, common) =>
       chaosSuite({ ...common, store, leases, forMs: roundMs, seed: next }),
     );
     add("rounds", 1);
-    add("operations", verdict.operations);
-    add("kills", verdict.kills.atPoints + verdict.kills.atRandom);
-    add("freezes", verdict.freezes);
-    for (const [kind, { times, hit }] of Object.entries(verdict.disturbances)) {
+    add("operations", result.operations);
+    add("kills", result.kills.atPoints + result.kills.atRandom);
+    add("freezes", result.freezes);
+    for (const [kind, { times, hit }] of Object.entries(result.disturbances)) {
       add(kind, times);
       if (hit !== times) add(`${kind}, hit`, hit);
     }
-    add("violations", verdict.violations.length);
-    kept &&= verdict.violations.length === 0;
+    add("violations", result.violations.length);
+    kept &&= result.violations.length === 0;
   }
   console.log(`${subject.name} in all\n${[...sums].map(([what, n]) => `  ${what} ${n}`).join("\n")}`);
   return kept;
@@ -122,23 +122,23 @@ interface Common {
 
 async function round(
   { name, open }: Subject,
-  suite: (store: TemporaryStore, common: Common) => Promise<Verdict>,
-): Promise<Verdict> {
+  suite: (store: TemporaryStore, common: Common) => Promise<CrashResult>,
+): Promise<CrashResult> {
   const store = await open();
   let evidence: Run | undefined;
-  const verdict = await suite(store, {
+  const result = await suite(store, {
     log: (line) => process.stderr.write(`${name}: ${line}\n`),
     evidence: (run) => {
       evidence = run;
     },
   });
-  console.log(report(name, verdict));
-  if (verdict.violations.length > 0) {
-    const file = join(tmpdir(), `osbert-crash-${name.replaceAll(/[^a-z]/g, "")}-${verdict.seed}.json`);
+  console.log(report(name, result));
+  if (result.violations.length > 0) {
+    const file = join(tmpdir(), `osbert-crash-${name.replaceAll(/[^a-z]/g, "")}-${result.seed}.json`);
     writeFileSync(file, JSON.stringify(evidence));
     console.log(`  kept: the evidence in ${file}`);
   } else await store.remove();
-  return verdict;
+  return result;
 }
 
 function subjects(args: Arguments): readonly (() => Promise<Subject>)[] {

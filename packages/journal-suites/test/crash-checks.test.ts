@@ -1,7 +1,7 @@
 import { emptyState } from "@osbert/journal/testing";
 import { describe, expect, test } from "vitest";
 import { type Run, type violations, violationsOf } from "../src/crash/index.js";
-import { planOf, type Script } from "../src/crash/plan.js";
+import { type Script, scenarioOf } from "../src/crash/scenario.js";
 import { takeOverOf } from "../src/crash/take-over.js";
 import type { Witnessed } from "../src/crash/witness.js";
 
@@ -111,7 +111,7 @@ function made({ moments = good, scripts = [script(0), script(1)], entries = good
     lease: null,
   };
   return {
-    plan: { scripts, requests: [{ number: 0, key: "r", scripts, opens: true, refused: false }] },
+    scenario: { scripts, requests: [{ number: 0, key: "r", scripts, opens: true, refused: false }] },
     witnessed: moments.map(([at, process, event]) => ({ at, process, ...event }) as Witnessed),
     dump: [{ record, entries: stored, parts }],
     leaseMs: 1_000,
@@ -261,15 +261,15 @@ test("a take-over is measured from the kill to the next attempt at what was unde
   expect(takeOverOf(witnessed)).toEqual({ samples: 1, medianMs: 50, p95Ms: 50, maxMs: 50 });
 });
 
-describe("the plan of the crash suite", () => {
-  test("the same seed gives the same plan in every process", () => {
+describe("the scenario of the crash suite", () => {
+  test("the same seed gives the same scenario in every process", () => {
     const options = { seed: 7, operations: 500, workload: "wild" } as const;
-    expect(planOf(options)).toEqual(planOf(options));
-    expect(planOf(options)).not.toEqual(planOf({ ...options, seed: 8 }));
+    expect(scenarioOf(options)).toEqual(scenarioOf(options));
+    expect(scenarioOf(options)).not.toEqual(scenarioOf({ ...options, seed: 8 }));
   });
 
   test("it holds all that the crash points need", () => {
-    const { scripts, requests } = planOf({ seed: 7, operations: 800, workload: "wild" });
+    const { scripts, requests } = scenarioOf({ seed: 7, operations: 800, workload: "wild" });
     expect(scripts.map(({ n }) => n)).toEqual(scripts.map((_, index) => index));
     expect(new Set(scripts.map(({ ending }) => ending)).size).toBe(6);
     expect(requests.some((request) => request.scripts.length > 64)).toBe(true);

@@ -38,10 +38,10 @@ async function survives(name: string, open: () => Promise<TemporaryStore>): Prom
   let done = 0;
   for (const round of rounds) {
     const store = await open();
-    const verdict = await chaosSuite({ store, seed, ...round });
-    console.log(report(`${name}, ${round.leases} leases`, verdict));
-    expect(verdict.violations).toEqual([]);
-    done += verdict.kills.atRandom + Object.keys(verdict.disturbances).length;
+    const result = await chaosSuite({ store, seed, ...round });
+    console.log(report(`${name}, ${round.leases} leases`, result));
+    expect(result.violations).toEqual([]);
+    done += result.kills.atRandom + Object.keys(result.disturbances).length;
     await store.remove(); // Kept when it fails.
   }
   // How many of the storm's disturbances fit into its time depends on how quick the machine is.

@@ -32,18 +32,18 @@ describe("an engine that is killed again and again loses nothing and does nothin
 test("a third party's store is tested by the address of its module", { timeout: minutes }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "osbert-crash-own-"));
   const module = new URL("crash-own-store.mjs", import.meta.url).href;
-  const verdict = await crashSuite({ store: { module, config: { path: join(folder, "own.db") } }, kills: 5 });
-  expect(verdict.violations).toEqual([]);
-  expect(verdict.operations).toBeGreaterThanOrEqual(40);
+  const result = await crashSuite({ store: { module, config: { path: join(folder, "own.db") } }, kills: 5 });
+  expect(result.violations).toEqual([]);
+  expect(result.operations).toBeGreaterThanOrEqual(40);
   await rm(folder, { recursive: true });
 });
 
 async function survives(name: string, open: () => Promise<TemporaryStore>): Promise<void> {
   const store = await open();
-  const verdict = await crashSuite({ store: store.address, kills });
-  console.log(`${report(name, verdict)}\n${pointTable(verdict)}`);
-  expect(verdict.violations).toEqual([]);
-  expect(verdict.neverReached).toEqual([]);
-  expect(verdict.kills.atPoints + verdict.kills.atRandom).toBeGreaterThanOrEqual(kills);
+  const result = await crashSuite({ store: store.address, kills });
+  console.log(`${report(name, result)}\n${pointTable(result)}`);
+  expect(result.violations).toEqual([]);
+  expect(result.neverReached).toEqual([]);
+  expect(result.kills.atPoints + result.kills.atRandom).toBeGreaterThanOrEqual(kills);
   await store.remove(); // Kept when it fails.
 }

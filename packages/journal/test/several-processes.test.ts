@@ -8,12 +8,12 @@ test.skipIf(url === null)(
   { timeout: 300_000 },
   async () => {
     const store = await temporaryPostgres(url ?? "");
-    const verdict = await severalProcesses({ store: store.address });
-    console.log(report("four engines on one PostgreSQL", verdict));
-    expect(verdict.violations).toEqual([]);
-    expect(verdict.outcomes).toEqual({ succeeded: 5_000 });
-    expect(verdict.kills.atRandom).toBeGreaterThan(0);
-    expect(verdict.freezes).toBeGreaterThan(0);
+    const result = await severalProcesses({ store: store.address });
+    console.log(report("four engines on one PostgreSQL", result));
+    expect(result.violations).toEqual([]);
+    expect(result.outcomes).toEqual({ succeeded: 5_000 });
+    expect(result.kills.atRandom).toBeGreaterThan(0);
+    expect(result.freezes).toBeGreaterThan(0);
     await store.remove(); // Kept when it fails.
   },
 );

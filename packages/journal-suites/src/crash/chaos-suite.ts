@@ -4,9 +4,9 @@ import { Scene } from "./chaos/scene.js";
 import { stormOf } from "./chaos/storm.js";
 import type { Need } from "./chaos/terms.js";
 import type { Run } from "./checks/evidence.js";
+import { type CrashResult, crashResultOf } from "./crash-result.js";
 import { Fleet } from "./fleet.js";
 import type { TemporaryStore } from "./store-addresses.js";
-import { type Verdict, verdictOf } from "./verdict.js";
 
 export interface ChaosSuiteOptions {
   /** The store to test. It must be empty. What it has no way to be done to it is not done. */
@@ -22,10 +22,10 @@ export interface ChaosSuiteOptions {
   readonly processes?: number;
   /** So many operations are accepted a second, at most. Default 60. */
   readonly pace?: number;
-  /** The same seed gives the same plan and the same storm; what it meets is up to the machine. Default: by chance. */
+  /** The same seed gives the same scenario and the same storm; what it meets is up to the machine. Default: by chance. */
   readonly seed?: number;
   readonly log?: (line: string) => void;
-  /** Is handed the evidence from which the verdict is made, for whoever wants to look at it. */
+  /** Is handed the evidence from which the result is made, for whoever wants to look at it. */
   readonly evidence?: (run: Run) => void;
 }
 
@@ -41,7 +41,7 @@ const quietWithinMs = 90_000;
  * cuts, delays and halves their connections, loses answers, ends their sessions, restarts their server, lets others try to open
  * their file. Then it leaves them alone, lets them finish, and compares what was witnessed with what the store holds.
  */
-export async function chaosSuite(options: ChaosSuiteOptions): Promise<Verdict> {
+export async function chaosSuite(options: ChaosSuiteOptions): Promise<CrashResult> {
   const { store, forMs = 30_000, leases = "short", pace = 60, log = () => undefined } = options;
   const { seed = Math.floor(Math.random() * 1e9) } = options;
   const leaseMs = leaseMsOf[leases];
@@ -51,7 +51,7 @@ export async function chaosSuite(options: ChaosSuiteOptions): Promise<Verdict> {
   log(`seed ${seed}, ${leases} leases`);
   const fleet = new Fleet({
     store: store.address,
-    plan: { seed, operations, workload: "wild, some refused" },
+    scenario: { seed, operations, workload: "wild, some refused" },
     leaseMs,
     retention,
     window: 8,
@@ -62,18 +62,24 @@ export async function chaosSuite(options: ChaosSuiteOptions): Promise<Verdict> {
   try {
     scene = await Scene.of(fleet, store, { processes, leaseMs, seed });
     await weather(scene, stormOf({ seed, forMs, processes, leaseMs, has: needsOf(store, leases) }), (elapsedMs) =>
-      fleet.allow((elapsedMs * fleet.plan.requests.length) / forMs),
+      fleet.allow((elapsedMs * fleet.scenario.requests.length) / forMs),
     );
     fleet.askNoMore();
-    log(`${fleet.answered} of ${fleet.plan.requests.length} requests are answered, the rest follows in calm`);
+    log(`${fleet.answered} of ${fleet.scenario.requests.length} requests are answered, the rest follows in calm`);
     scene.calmDown();
     await fleet.allAnswered(quietWithinMs);
     await scene.finish(quietWithinMs);
     const { slowestClock } = scene;
-    const run = { plan: fleet.plan, witnessed: fleet.witnessed, dump: await fleet.dump(), leaseMs, slowestClock };
+    const run = {
+      scenario: fleet.scenario,
+      witnessed: fleet.witnessed,
+      dump: await fleet.dump(),
+      leaseMs,
+      slowestClock,
+    };
     const evidence = { ...run, keepsAll: false };
     options.evidence?.(evidence);
-    return verdictOf(evidence, seed, performance.now() - begun);
+    return crashResultOf(evidence, seed, performance.now() - begun);
   } finally {
     await scene?.close();
     await fleet.end();

@@ -1,6 +1,6 @@
 import type { CrashPoint, Json, Retention } from "@osbert/journal";
 import type { Store } from "@osbert/journal/store";
-import type { PlanOptions } from "./plan.js";
+import type { ScenarioOptions } from "./scenario.js";
 
 /** Where children find the store: the address of a module with `openStore`, and what that is given. */
 export interface StoreAddress {
@@ -22,7 +22,7 @@ export interface ChildConfig {
   readonly task:
     | {
         readonly kind: "run";
-        readonly plan: PlanOptions;
+        readonly scenario: ScenarioOptions;
         readonly leaseMs: number;
         readonly retention: Retention;
         /** Kills itself when it reaches that point for the nth time. */

@@ -17,12 +17,12 @@ import type { Store } from "@osbert/journal/store";
 import type { ChildCommand, ChildConfig, StoreModule } from "./child-config.js";
 import { setClockRate } from "./clock-rate.js";
 import { type DumpedResource, dumpOf } from "./dump.js";
-import { boundedAttempts, planOf, type Request, type Script } from "./plan.js";
+import { boundedAttempts, type Request, type Script, scenarioOf } from "./scenario.js";
 import { Turn } from "./turn.js";
 import { type ChildEvent, machineMs } from "./witness.js";
 
 /**
- * The program that is killed: an engine that does what a plan says and tells a witness of it, on file descriptor 3. It is started in
+ * The program that is killed: an engine that does what a scenario says and tells a witness of it, on file descriptor 3. It is started in
  * plain Node with its configuration as the only argument, and told on standard input what to accept.
  */
 const config = JSON.parse(process.argv[2] ?? "null") as ChildConfig;
@@ -48,7 +48,7 @@ async function rival(on: Store): Promise<void> {
 }
 
 async function run(task: RunTask): Promise<void> {
-  const { scripts, requests } = planOf(task.plan);
+  const { scripts, requests } = scenarioOf(task.scenario);
   const turn = new Turn();
   let attempts = 0;
   let effects = 0;

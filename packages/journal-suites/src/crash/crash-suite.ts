@@ -3,21 +3,21 @@ import { type CrashPoint, crashPoints } from "@osbert/journal";
 import { type Chance, chanceOf } from "./chance.js";
 import type { Run } from "./checks/evidence.js";
 import type { StoreAddress } from "./child-config.js";
+import { type CrashResult, crashResultOf } from "./crash-result.js";
 import { Fleet } from "./fleet.js";
-import { type Verdict, verdictOf } from "./verdict.js";
 
 export interface CrashSuiteOptions {
   /** The store to test. It must be empty. */
   readonly store: StoreAddress;
   /** Default 200. */
   readonly kills?: number;
-  /** The same seed gives the same plan; where exactly a kill hits is up to the machine. Default: by chance. */
+  /** The same seed gives the same scenario; where exactly a kill hits is up to the machine. Default: by chance. */
   readonly seed?: number;
   /** Default 8 for each kill. */
   readonly operations?: number;
   /** Called now and then with a line that says how far it is. */
   readonly log?: (line: string) => void;
-  /** Is handed the evidence from which the verdict is made, for whoever wants to look at it. */
+  /** Is handed the evidence from which the result is made, for whoever wants to look at it. */
   readonly evidence?: (run: Run) => void;
 }
 
@@ -32,14 +32,14 @@ const quietWithinMs = 60_000;
  * Runs an engine in a process of its own and kills it with SIGKILL, again and again: at each crash point, and at random instants.
  * Each time a new one goes on. The last one may finish; then everything that was witnessed is compared with what the store holds.
  */
-export async function crashSuite(options: CrashSuiteOptions): Promise<Verdict> {
+export async function crashSuite(options: CrashSuiteOptions): Promise<CrashResult> {
   const { kills = 200, seed = Math.floor(Math.random() * 1e9), store, log = () => undefined } = options;
-  const plan = { seed, operations: options.operations ?? kills * 8, workload: "wild" } as const;
+  const scenario = { seed, operations: options.operations ?? kills * 8, workload: "wild" } as const;
   const begun = performance.now();
-  const fleet = new Fleet({ store, plan, leaseMs, retention, window: 8 });
+  const fleet = new Fleet({ store, scenario, leaseMs, retention, window: 8 });
   try {
     const aims = new Aims(chanceOf(seed + 1));
-    const requests = fleet.plan.requests.length;
+    const requests = fleet.scenario.requests.length;
     // Something is left to be asked for at the end, in case there are points that have not been reached by then.
     const isOver = (lives: number) => lives >= kills && (aims.neverHit.length === 0 || lives >= kills * 1.5);
     for (let lives = 0; !isOver(lives); lives++) {
@@ -52,9 +52,9 @@ export async function crashSuite(options: CrashSuiteOptions): Promise<Verdict> {
     await fleet.allAnswered(quietWithinMs);
     await fleet.finish(last, quietWithinMs);
     const dump = await fleet.dump();
-    const run = { plan: fleet.plan, witnessed: fleet.witnessed, dump, leaseMs, keepsAll: false };
+    const run = { scenario: fleet.scenario, witnessed: fleet.witnessed, dump, leaseMs, keepsAll: false };
     options.evidence?.(run);
-    return verdictOf(run, seed, performance.now() - begun);
+    return crashResultOf(run, seed, performance.now() - begun);
   } finally {
     await fleet.end();
   }

@@ -2,12 +2,12 @@ import type { Retention } from "@osbert/journal";
 import type { ChildCommand, ChildConfig, StoreAddress } from "./child-config.js";
 import { Child } from "./child-process.js";
 import type { DumpedResource } from "./dump.js";
-import { type Plan, type PlanOptions, planOf } from "./plan.js";
+import { type Scenario, type ScenarioOptions, scenarioOf } from "./scenario.js";
 import { type ChildEvent, machineMs, type ParentEvent, type Witnessed } from "./witness.js";
 
 export interface FleetOptions {
   readonly store: StoreAddress;
-  readonly plan: PlanOptions;
+  readonly scenario: ScenarioOptions;
   readonly leaseMs: number;
   readonly retention: Retention;
   /** Requests that a child is given before it has answered the first of them. */
@@ -41,14 +41,14 @@ export interface Life {
 }
 
 /**
- * Children on one store, the witness of what they do, and the dealing out of the plan's requests. A request that was not
+ * Children on one store, the witness of what they do, and the dealing out of the scenario's requests. A request that was not
  * answered before its child died is given to another one, until some child answers.
  */
 export class Fleet {
   readonly witnessed: Witnessed[] = [];
   readonly lives: Life[] = [];
   readonly #options: FleetOptions;
-  #plan: Plan;
+  #scenario: Scenario;
   /** What every life has been told and has not answered. */
   readonly #asked = new Map<Life, Map<string, ChildCommand>>();
   readonly #again: ChildCommand[] = [];
@@ -65,12 +65,12 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.#plan = planOf(options.plan);
+    this.#scenario = scenarioOf(options.scenario);
     process.on("exit", this.#killAll);
   }
 
-  get plan(): Plan {
-    return this.#plan;
+  get scenario(): Scenario {
+    return this.#scenario;
   }
 
   get answered(): number {
@@ -79,26 +79,26 @@ export class Fleet {
 
   /** All was asked and all was answered. */
   get isAllAnswered(): boolean {
-    return this.#answered === this.plan.requests.length && this.#waitingCancels === 0;
+    return this.#answered === this.scenario.requests.length && this.#waitingCancels === 0;
   }
 
-  /** So many of the plan's requests may be dealt out by now. */
+  /** So many of the scenario's requests may be dealt out by now. */
   allow(requests: number): void {
-    this.#allowed = Math.min(Math.max(this.#allowed, Math.ceil(requests)), this.plan.requests.length);
+    this.#allowed = Math.min(Math.max(this.#allowed, Math.ceil(requests)), this.scenario.requests.length);
     this.#deal();
   }
 
-  /** What was not dealt out by now never will be: the plan ends here. */
+  /** What was not dealt out by now never will be: the scenario ends here. */
   askNoMore(): void {
-    const requests = this.#plan.requests.slice(0, this.#next);
-    this.#plan = { requests, scripts: requests.flatMap(({ scripts }) => scripts) };
+    const requests = this.#scenario.requests.slice(0, this.#next);
+    this.#scenario = { requests, scripts: requests.flatMap(({ scripts }) => scripts) };
     this.#allowed = this.#next;
   }
 
   spawn(dieAt: DieAt = null, { store = this.#options.store, clockRate = 1 }: SpawnOptions = {}): Life {
-    const { plan, leaseMs, retention, timeoutMs = 10_000, keepTrying: keepsTrying = false } = this.#options;
+    const { scenario, leaseMs, retention, timeoutMs = 10_000, keepTrying: keepsTrying = false } = this.#options;
     const number = this.lives.length;
-    const task = { kind: "run", plan, leaseMs, retention, dieAt, clockRate, timeoutMs, keepsTrying } as const;
+    const task = { kind: "run", scenario, leaseMs, retention, dieAt, clockRate, timeoutMs, keepsTrying } as const;
     let start: (started: boolean) => void = () => undefined;
     const started = new Promise<boolean>((resolve) => {
       start = resolve;
@@ -253,7 +253,7 @@ export class Fleet {
   }
 
   #planCancels(request: number, ids: readonly string[] | null): void {
-    const scripts = this.plan.requests[request]?.scripts ?? [];
+    const scripts = this.scenario.requests[request]?.scripts ?? [];
     for (const [index, { n, cancelAfterMs }] of scripts.entries()) {
       const id = ids?.[index];
       if (id === undefined || cancelAfterMs === null) continue;

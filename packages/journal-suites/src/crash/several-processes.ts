@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { chanceOf } from "./chance.js";
 import type { Run } from "./checks/evidence.js";
 import type { StoreAddress } from "./child-config.js";
+import { type CrashResult, crashResultOf } from "./crash-result.js";
 import { Fleet, type Life } from "./fleet.js";
-import type { PlanOptions } from "./plan.js";
-import { type Verdict, verdictOf } from "./verdict.js";
+import type { ScenarioOptions } from "./scenario.js";
 
 export interface SeveralProcessesOptions {
   /** The store to test: empty, and one that several processes can share. */
@@ -14,14 +14,14 @@ export interface SeveralProcessesOptions {
   /** Default 5,000. */
   readonly operations?: number;
   /** Default "three steps". */
-  readonly workload?: PlanOptions["workload"];
+  readonly workload?: ScenarioOptions["workload"];
   /** So many are accepted a second, at most. Default 200. */
   readonly pace?: number;
   /** Default 1,500. A process is frozen for so long and half as long again. */
   readonly leaseMs?: number;
   readonly seed?: number;
   readonly log?: (line: string) => void;
-  /** Is handed the evidence from which the verdict is made, for whoever wants to look at it. */
+  /** Is handed the evidence from which the result is made, for whoever wants to look at it. */
   readonly evidence?: (run: Run) => void;
 }
 
@@ -33,12 +33,12 @@ const keepsAll = { succeededMs: null, failedMs: null, cancelledMs: null, notesMs
  * Runs several engines on one store, with operations of three steps that are accepted through all of them. Every second one of them is
  * killed and replaced, or frozen for longer than its lease and thawed. In the end the same checks are made as after a crash.
  */
-export async function severalProcesses(options: SeveralProcessesOptions): Promise<Verdict> {
+export async function severalProcesses(options: SeveralProcessesOptions): Promise<CrashResult> {
   const { processes = 4, operations = 5_000, pace = 200, leaseMs = 1_500, store, log = () => undefined } = options;
   const { seed = Math.floor(Math.random() * 1e9) } = options;
   const begun = performance.now();
-  const plan = { seed, operations, workload: options.workload ?? "three steps" };
-  const fleet = new Fleet({ store, plan, leaseMs, retention: keepsAll, window: 32 });
+  const scenario = { seed, operations, workload: options.workload ?? "three steps" };
+  const fleet = new Fleet({ store, scenario, leaseMs, retention: keepsAll, window: 32 });
   const chance = chanceOf(seed + 1);
   try {
     const fleetNow: Life[] = Array.from({ length: processes }, () => fleet.spawn());
@@ -66,9 +66,9 @@ export async function severalProcesses(options: SeveralProcessesOptions): Promis
     await Promise.all(thaws);
     await Promise.all(fleetNow.map((life) => fleet.finish(life, quietWithinMs)));
     const dump = await fleet.dump();
-    const run = { plan: fleet.plan, witnessed: fleet.witnessed, dump, leaseMs, keepsAll: true };
+    const run = { scenario: fleet.scenario, witnessed: fleet.witnessed, dump, leaseMs, keepsAll: true };
     options.evidence?.(run);
-    return verdictOf(run, seed, performance.now() - begun);
+    return crashResultOf(run, seed, performance.now() - begun);
   } finally {
     await fleet.end();
   }

@@ -1,5 +1,5 @@
 import type { Outcome } from "@osbert/journal";
-import { type Ending, outcomesOf } from "../plan.js";
+import { type Ending, outcomesOf } from "../scenario.js";
 import type { End, Story } from "./evidence.js";
 import type { Violation } from "./violation.js";
 

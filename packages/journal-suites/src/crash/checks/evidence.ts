@@ -1,11 +1,11 @@
 import type { Json, Outcome } from "@osbert/journal";
 import type { DumpedResource } from "../dump.js";
-import type { Plan, Script } from "../plan.js";
+import type { Scenario, Script } from "../scenario.js";
 import type { Witnessed } from "../witness.js";
 
 /** All that is known after a run: what was planned, what was witnessed, what the store holds in the end. */
 export interface Run {
-  readonly plan: Plan;
+  readonly scenario: Scenario;
   readonly witnessed: readonly Witnessed[];
   readonly dump: readonly DumpedResource[];
   readonly leaseMs: number;
@@ -71,13 +71,13 @@ export interface Story {
 }
 
 export function storiesOf(run: Run): readonly Story[] {
-  const { plan } = run;
+  const { scenario } = run;
   const margin = marginMs(run);
   const witnessed = [...run.witnessed].sort((a, b) => a.at - b.at);
   const resources = new Map(run.dump.map((resource) => [resource.record.key, resource]));
-  const drafts = plan.scripts.map((script) => draftOf(script, resources.get(script.key)));
+  const drafts = scenario.scripts.map((script) => draftOf(script, resources.get(script.key)));
   const byId = new Map<string, Draft>();
-  for (const event of witnessed) hear(event, plan, drafts, byId, margin);
+  for (const event of witnessed) hear(event, scenario, drafts, byId, margin);
   for (const event of witnessed) if (event.kind === "settled") byId.get(event.key + event.id)?.settled.push(event);
   const isCutOff = cutOffs(witnessed);
   for (const draft of drafts) {
@@ -133,13 +133,19 @@ function draftOf(script: Script, resource: DumpedResource | undefined): Draft {
   };
 }
 
-function hear(event: Witnessed, plan: Plan, drafts: readonly Draft[], byId: Map<string, Draft>, margin: number): void {
+function hear(
+  event: Witnessed,
+  scenario: Scenario,
+  drafts: readonly Draft[],
+  byId: Map<string, Draft>,
+  margin: number,
+): void {
   const know = (draft: Draft, id: string) => {
     draft.ids.add(id);
     byId.set(draft.script.key + id, draft);
   };
   if (event.kind === "accepted") {
-    for (const [index, { n }] of (plan.requests[event.request]?.scripts ?? []).entries()) {
+    for (const [index, { n }] of (scenario.requests[event.request]?.scripts ?? []).entries()) {
       const draft = drafts[n] as Draft;
       draft.acknowledged = true;
       const id = event.ids?.[index];
@@ -148,7 +154,7 @@ function hear(event: Witnessed, plan: Plan, drafts: readonly Draft[], byId: Map<
     return;
   }
   if (event.kind === "refused") {
-    for (const { n } of plan.requests[event.request]?.scripts ?? []) (drafts[n] as Draft).refused = true;
+    for (const { n } of scenario.requests[event.request]?.scripts ?? []) (drafts[n] as Draft).refused = true;
     return;
   }
   const draft = "n" in event ? drafts[event.n] : undefined;

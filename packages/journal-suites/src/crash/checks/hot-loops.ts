@@ -1,4 +1,4 @@
-import { boundedAttempts, type Script } from "../plan.js";
+import { boundedAttempts, type Script } from "../scenario.js";
 import type { Story } from "./evidence.js";
 import type { Violation } from "./violation.js";
 

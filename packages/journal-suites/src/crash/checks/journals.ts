@@ -2,7 +2,7 @@ import type { Actor } from "@osbert/journal";
 import type { StoredEntry } from "@osbert/journal/store";
 import { acceptedSeq, journalActor, stateOf } from "@osbert/journal/testing";
 import type { DumpedResource } from "../dump.js";
-import { isKeeper } from "../plan.js";
+import { isKeeper } from "../scenario.js";
 import type { Run } from "./evidence.js";
 import type { Violation } from "./violation.js";
 

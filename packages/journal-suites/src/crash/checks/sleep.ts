@@ -15,7 +15,7 @@ const work: ReadonlySet<Witnessed["kind"]> = new Set(["attempt begins", "effect 
  * Finds work that everybody leaves to somebody else: it was accepted, nothing was done on its resource for long, and then it went on.
  * It looks for silence, not for slowness: a busy machine does one thing after the other.
  */
-export function sleepViolations({ plan, witnessed }: Run): readonly Violation[] {
+export function sleepViolations({ scenario, witnessed }: Run): readonly Violation[] {
   const calmAt = witnessed.find(({ kind }) => kind === "calm")?.at;
   if (calmAt === undefined) return [];
   const found: Violation[] = [];
@@ -23,7 +23,7 @@ export function sleepViolations({ plan, witnessed }: Run): readonly Violation[] 
   const lastAt = new Map<string, number>();
   for (const event of [...witnessed].sort((a, b) => a.at - b.at)) {
     if (event.kind === "accepted") {
-      const { key = "", scripts = [] } = plan.requests[event.request] ?? {};
+      const { key = "", scripts = [] } = scenario.requests[event.request] ?? {};
       for (const { n } of scripts) acceptedAt.set(String(n), event.at);
       for (const id of event.ids ?? []) acceptedAt.set(`${key} ${id}`, event.at);
     }
@@ -32,7 +32,7 @@ export function sleepViolations({ plan, witnessed }: Run): readonly Violation[] 
       event.kind === "settled"
         ? [event.key, `${event.key} ${event.id}`]
         : "n" in event
-          ? [plan.scripts[event.n]?.key ?? "", String(event.n)]
+          ? [scenario.scripts[event.n]?.key ?? "", String(event.n)]
           : ["", ""];
     // Who was not told of its acceptance may still have been asking for it.
     const since = Math.max(calmAt, lastAt.get(key) ?? calmAt, acceptedAt.get(operation) ?? event.at);

@@ -11,7 +11,7 @@ import { stepViolations } from "./steps.js";
 import type { Violation } from "./violation.js";
 import { waitViolations } from "./waits.js";
 
-/** Every broken promise that a run shows. Pure: the same evidence gives the same verdict. */
+/** Every broken promise that a run shows. Pure: the same evidence gives the same result. */
 export function violationsOf(run: Run): readonly Violation[] {
   const stories = storiesOf(run);
   return [

@@ -1,7 +1,7 @@
 import type { Mode, Outcome } from "@osbert/journal";
 import { type Chance, chanceOf } from "./chance.js";
 
-export interface PlanOptions {
+export interface ScenarioOptions {
   readonly seed: number;
   readonly operations: number;
   /**
@@ -11,8 +11,8 @@ export interface PlanOptions {
   readonly workload: "wild" | "three steps" | "wild, some refused";
 }
 
-/** All that will be asked. The parent and its children make the same plan of the same options. */
-export interface Plan {
+/** All that will be asked. The parent and its children make the same scenario of the same options. */
+export interface Scenario {
   readonly requests: readonly Request[];
   readonly scripts: readonly Script[];
 }
@@ -22,7 +22,7 @@ export interface Request {
   readonly number: number;
   readonly key: string;
   readonly scripts: readonly Script[];
-  /** The plan's first request of the resource. */
+  /** The scenario's first request of the resource. */
   readonly opens: boolean;
   /** Its decision says no. */
   readonly refused: boolean;
@@ -67,7 +67,7 @@ export type Ending = "returns" | "fails" | "exhausts" | "sleeps too long" | "wai
 /** Attempts of a "bounded" operation. */
 export const boundedAttempts = 3;
 
-export function planOf(options: PlanOptions): Plan {
+export function scenarioOf(options: ScenarioOptions): Scenario {
   const chance = chanceOf(options.seed);
   const requests: Request[] = [];
   const scripts: Script[] = [];

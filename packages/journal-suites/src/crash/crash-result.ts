@@ -7,7 +7,7 @@ import { type TakeOver, takeOverOf } from "./take-over.js";
 import type { Witnessed } from "./witness.js";
 
 /** What a run of the suite has shown. */
-export interface Verdict {
+export interface CrashResult {
   readonly seed: number;
   /** Nothing: all promises were kept. */
   readonly violations: readonly Violation[];
@@ -32,7 +32,7 @@ export interface Verdict {
   readonly tookMs: number;
 }
 
-export function verdictOf(run: Run, seed: number, tookMs: number): Verdict {
+export function crashResultOf(run: Run, seed: number, tookMs: number): CrashResult {
   const { witnessed } = run;
   const points = Object.fromEntries(crashPoints.map((point) => [point, 0])) as Record<CrashPoint, number>;
   for (const event of witnessed) if (event.kind === "dies at") points[event.point]++;
@@ -70,7 +70,7 @@ function count(witnessed: readonly Witnessed[], counts: (event: Witnessed) => bo
   return witnessed.filter(counts).length;
 }
 
-function disturbancesOf(witnessed: readonly Witnessed[]): Verdict["disturbances"] {
+function disturbancesOf(witnessed: readonly Witnessed[]): CrashResult["disturbances"] {
   const disturbances: Record<string, { times: number; hit: number }> = {};
   for (const event of witnessed) {
     if (event.kind !== "disturbed" || event.what.kind === "kill" || event.what.kind === "freeze") continue;
