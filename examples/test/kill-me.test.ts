@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Evidence, verdict } from "../src/kill-me/verdict.js";
+import { type Evidence, problemsOf } from "../src/kill-me/problems.js";
 import { newFolder, startProgram } from "./program.js";
 
 test("kill-me kills a broker in the middle of its work, and in the end every cluster is there", {
@@ -43,6 +43,6 @@ test.each<[string, Partial<Evidence>, string]>([
   ],
   ["a cluster that is not there", { clusters: [{ name: "a", wanted: 1, machines: 1, state: "failed" }] }, '"failed"'],
 ])("kill-me notices %s", (_what, bad, sentence) => {
-  expect(verdict(good)).toEqual([]);
-  expect(verdict({ ...good, ...bad })).toEqual([expect.stringContaining(sentence)]);
+  expect(problemsOf(good)).toEqual([]);
+  expect(problemsOf({ ...good, ...bad })).toEqual([expect.stringContaining(sentence)]);
 });

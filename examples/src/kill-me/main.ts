@@ -10,7 +10,7 @@ import { openJournal } from "@osbert/journal";
 import { sqliteStore } from "@osbert/journal/sqlite";
 import { type Client, createClient } from "@osbert/protocol/client";
 import { type Call, PretendCloud } from "../slow-cluster/pretend-cloud.js";
-import { type Snapshot, stepOf, verdict } from "./verdict.js";
+import { problemsOf, type Snapshot, stepOf } from "./problems.js";
 
 // `npm run kill-me`: starts a broker, asks it for clusters, kills it in the middle of its work, starts it again, and so on; then shows
 // what was done, how often, and whether anything is missing or was done twice. `-- --kills 30` kills more often.
@@ -75,7 +75,7 @@ snapshots.push(await look());
 const calls = await cloud.calls();
 for (const cluster of clusters) say(story(cluster, calls, snapshots.at(-1)?.recorded ?? []));
 
-const problems = verdict({
+const problems = problemsOf({
   snapshots,
   calls,
   clusters: await Promise.all(

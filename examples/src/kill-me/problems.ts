@@ -20,7 +20,7 @@ export interface Evidence {
 }
 
 /** What went wrong, in sentences; nothing, if Osbert keeps its promise. */
-export function verdict({ snapshots, calls, clusters }: Evidence): readonly string[] {
+export function problemsOf({ snapshots, calls, clusters }: Evidence): readonly string[] {
   const problems = new Set<string>();
   for (const { name, wanted, machines, state } of clusters) {
     if (state !== "succeeded") problems.add(`${name}: its provision is "${state}"`);
