@@ -286,6 +286,18 @@ describe("the fetch for brokers", () => {
   });
 });
 
+test("a call that is called off in the moment in which its connection stands ends, and with it the connection", async () => {
+  const gaveUp = new AbortController();
+  const closed: Promise<unknown>[] = [];
+  const url = await sockets((socket) => {
+    closed.push(once(socket.resume(), "close"));
+    gaveUp.abort();
+  });
+  const asked = createClient({ url, fetch: brokerFetch() }).provision("i", request, { signal: gaveUp.signal });
+  await expect(asked).rejects.toMatchObject({ kind: "called off", status: null });
+  await Promise.all(closed);
+});
+
 describe("what an error proves", () => {
   const failed = (cause: object): Error => new TypeError("fetch failed", { cause: Object.assign(new Error(), cause) });
 

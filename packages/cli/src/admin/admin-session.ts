@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
-import { BrokerAnswerError, parseRetryAfter } from "@osbert/protocol/client";
+import { BrokerAnswerError, isNotSent, parseRetryAfter } from "@osbert/protocol/client";
 import { brokerFetch } from "@osbert/protocol/node";
 import { brokerUrl, defaultUrl, isOpenToReaders } from "../client/broker-url.js";
 import { loginAmong } from "../client/credentials.js";
@@ -76,8 +76,9 @@ export async function openAdminSession(options: AdminOptions, surroundings: Surr
         return await read200(place, await call(`${url}/admin/v1${path}${search === "" ? "" : `?${search}`}`, request));
       } catch (cause) {
         if (cause instanceof BrokerAnswerError || cause instanceof CommandError) throw cause;
-        const kind = signal.aborted ? "timed out" : "no connection";
-        throw new BrokerAnswerError(`the broker did not answer: ${kind}`, { kind, cause });
+        const sent = !isNotSent(cause);
+        const kind = signal.aborted ? "timed out" : sent ? "connection lost" : "no connection";
+        throw new BrokerAnswerError(`the broker did not answer: ${kind}`, { kind, sent, cause });
       }
     },
   };

@@ -131,8 +131,8 @@ function hintFor(status: number, { login, parameters = [] }: Attempt): Readonly<
 
 function noAnswer(error: BrokerAnswerError, { doing, url }: Attempt): CommandFailure {
   const code = errorCodeOf(error.cause);
-  const reason =
-    reasons[code] ?? (error.kind === "no connection" && code !== "" ? `no connection (${code})` : error.message);
+  const broken = error.kind === "no connection" || error.kind === "connection lost";
+  const reason = reasons[code] ?? (broken && code !== "" ? `${error.kind} (${code})` : error.message);
   return {
     status: exitStatuses.unreachable.status,
     text: block(`could not ${doing}: no answer from the broker`, { url: url ?? "", reason }),

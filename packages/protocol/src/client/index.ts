@@ -12,7 +12,7 @@ export {
   type PollOptions,
   type WaitOptions,
 } from "./client.js";
-export { RequestNotSentError } from "./not-sent.js";
+export { isNotSent, RequestNotSentError } from "./not-sent.js";
 export { defaultPace, OperationFailedError, type PollingPace } from "./polling.js";
 export { receivedOf } from "./received.js";
 export { parseRetryAfter } from "./retry-after.js";

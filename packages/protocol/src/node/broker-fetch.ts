@@ -88,6 +88,8 @@ function connect(url: URL, trust: BrokerFetchOptions, signal: AbortSignal | unde
     const abort = () => stop(signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
     socket.once("error", stop);
+    // Whoever has the socket then hears of its errors; in between there must be someone, or they end the process.
+    socket.on("error", () => undefined);
     socket.once(secure ? "secureConnect" : "connect", () => {
       signal?.removeEventListener("abort", abort);
       socket.off("error", stop);
