@@ -75,7 +75,7 @@ function bind(instanceName: string, bindingName: string, options: Options, surro
       sentence: `${binding} may exist at the broker all the same`,
       remove: commandLine(session, "unbind", { instance, binding, serviceId, planId }),
     };
-    const { changed, ending } = await carryOut(session, options, {
+    const { changed, waited } = await carryOut(session, options, {
       ask: (how) => session.client.bind(instance, binding, request, { ...session.call, ...how }),
       what: `binding ${binding} to ${instance}`,
       poll: (wait) => session.client.waitForBinding(instance, binding, wait),
@@ -85,7 +85,7 @@ function bind(instanceName: string, bindingName: string, options: Options, surro
     });
     // The answer that accepted the order carries no credentials: those who answer so must let the binding be fetched.
     const made: FetchBindingResponse | undefined =
-      ending.kind !== "succeeded"
+      waited.kind !== "succeeded"
         ? undefined
         : changed.kind === "done"
           ? changed.body
@@ -98,7 +98,7 @@ function bind(instanceName: string, bindingName: string, options: Options, surro
       serviceId,
       planId,
       changed,
-      ending,
+      waited,
       data: made === undefined ? {} : data,
       lines,
       output: text,

@@ -2,7 +2,7 @@ import type { Changed } from "@osbert/protocol/client";
 import type { WaitChoice } from "./command-options.js";
 import { type Leftover, mayLeave } from "./open-outcome.js";
 import type { Session } from "./session.js";
-import { type Ending, type Wait, waitForEnd } from "./wait-for-end.js";
+import { type Wait, type WaitResult, waitForEnd } from "./wait-for-end.js";
 
 /** A change, and how to wait for its end. */
 export interface Change<Body> extends Omit<Wait, "timeout"> {
@@ -16,20 +16,20 @@ export function carryOut<Body extends object>(
   session: Session,
   choice: WaitChoice,
   { ask, leftover, ...wait }: Change<Body>,
-): Promise<{ readonly changed: Changed<Body>; readonly ending: Ending }> {
+): Promise<{ readonly changed: Changed<Body>; readonly waited: WaitResult }> {
   const work = async () => {
     const changed = await ask({ acceptsIncomplete: !choice.sync });
-    return { changed, ending: await endingOf(session, choice, changed, wait) };
+    return { changed, waited: await waitResultOf(session, choice, changed, wait) };
   };
   return leftover === undefined ? work() : mayLeave(leftover, work);
 }
 
-async function endingOf(
+async function waitResultOf(
   session: Session,
   choice: WaitChoice,
   changed: Changed<object>,
   wait: Omit<Wait, "timeout">,
-): Promise<Ending> {
+): Promise<WaitResult> {
   if (changed.kind === "done") return { kind: "succeeded", description: undefined };
   if (!choice.wait) return { kind: "in progress", why: "not waited" };
   return waitForEnd(session, {

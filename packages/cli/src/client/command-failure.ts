@@ -14,7 +14,7 @@ export interface CommandFailure {
 }
 
 /** What a command was about when it failed. */
-export interface Attempt {
+export interface CommandAttempt {
   /** Completes "could not …", such as "provision my-db". */
   readonly doing: string;
   readonly url: string | undefined;
@@ -23,7 +23,7 @@ export interface Attempt {
   readonly parameters?: readonly ParameterSource[] | undefined;
 }
 
-export function failureOf(error: unknown, attempt: Attempt): CommandFailure {
+export function failureOf(error: unknown, attempt: CommandAttempt): CommandFailure {
   if (error instanceof OpenOutcomeError) return withLeftover(failureOf(error.cause, attempt), error.leftover);
   if (error instanceof CommandError)
     return {
@@ -57,7 +57,7 @@ function kindOf({ status }: CommandError): string {
   return status === exitStatuses.unreachable.status ? "malformed" : "failed";
 }
 
-function failedOperation(error: OperationFailedError, { doing }: Attempt): CommandFailure {
+function failedOperation(error: OperationFailedError, { doing }: CommandAttempt): CommandFailure {
   const { instance_usable: usable, update_repeatable: repeatable } = error.last ?? {};
   return {
     status: exitStatuses.failed.status,
@@ -71,7 +71,7 @@ function failedOperation(error: OperationFailedError, { doing }: Attempt): Comma
 }
 
 /** The status decides what the answer is; the body says more, if it can be read. */
-function unwantedAnswer(error: BrokerAnswerError, status: number, attempt: Attempt): CommandFailure {
+function unwantedAnswer(error: BrokerAnswerError, status: number, attempt: CommandAttempt): CommandFailure {
   const { error: code, description, body, retryAfterMs } = error;
   const retryAfter = retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1_000);
   const data = { kind: error.kind, status, error: code, description, retry_after_seconds: retryAfter };
@@ -108,7 +108,7 @@ function strangeness(status: number, body: object | undefined): Readonly<Record<
   return { reason, hint: "is the URL that of a broker?" };
 }
 
-function hintFor(status: number, { login, parameters = [] }: Attempt): Readonly<Record<string, string>> {
+function hintFor(status: number, { login, parameters = [] }: CommandAttempt): Readonly<Record<string, string>> {
   const texts = textsLikeJson(parameters);
   switch (status) {
     case 401:
@@ -129,7 +129,7 @@ function hintFor(status: number, { login, parameters = [] }: Attempt): Readonly<
   }
 }
 
-function noAnswer(error: BrokerAnswerError, { doing, url }: Attempt): CommandFailure {
+function noAnswer(error: BrokerAnswerError, { doing, url }: CommandAttempt): CommandFailure {
   const code = errorCodeOf(error.cause);
   const broken = error.kind === "no connection" || error.kind === "connection lost";
   const reason = reasons[code] ?? (broken && code !== "" ? `${error.kind} (${code})` : error.message);

@@ -47,7 +47,7 @@ function deprovision(name: string, options: Options, surroundings: Surroundings)
       sentence: `${instance} may still exist at the broker`,
       remove: commandLine(session, "deprovision", { instance, serviceId, planId }),
     };
-    const { changed, ending } = await carryOut(session, options, {
+    const { changed, waited } = await carryOut(session, options, {
       ask: (how) => session.client.deprovision(instance, { ...session.call, ...how, serviceId, planId }),
       what: `deprovisioning ${instance}`,
       poll: (wait) => session.client.waitForInstance(instance, wait),
@@ -56,6 +56,6 @@ function deprovision(name: string, options: Options, surroundings: Surroundings)
       leftover,
     });
     const done = changed.status === 410 ? `${instance} was gone already` : `${instance} is deprovisioned`;
-    return reportChange(session, { instance, done, serviceId, planId, changed, ending });
+    return reportChange(session, { instance, done, serviceId, planId, changed, waited });
   });
 }

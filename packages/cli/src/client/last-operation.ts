@@ -67,7 +67,7 @@ async function lastOperation(
   };
   const first = await patiently(look).catch(goneIsGone);
   if (first === "gone" || first.state !== "in progress" || !options.wait) return report(session, subject, first);
-  const ending = await waitForEnd(session, {
+  const waited = await waitForEnd(session, {
     what: `waiting for ${subject}`,
     poll: (wait) =>
       binding === undefined ? client.waitForInstance(instance, wait) : client.waitForBinding(instance, binding, wait),
@@ -77,9 +77,9 @@ async function lastOperation(
     if (error instanceof OperationFailedError && error.last !== undefined) return error.last;
     throw error;
   });
-  if ("state" in ending) return report(session, subject, ending);
-  const description = ending.kind === "succeeded" ? ending.description : undefined;
-  return report(session, subject, { state: ending.kind, ...(description !== undefined && { description }) });
+  if ("state" in waited) return report(session, subject, waited);
+  const description = waited.kind === "succeeded" ? waited.description : undefined;
+  return report(session, subject, { state: waited.kind, ...(description !== undefined && { description }) });
 }
 
 function report(session: Session, subject: string, last: LastOperationResponse | "gone"): ExitStatus {

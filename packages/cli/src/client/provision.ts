@@ -82,7 +82,7 @@ function provision(name: string, options: Options, surroundings: Surroundings): 
       ...(parameters !== undefined && { parameters }),
       ...(context !== undefined && { context }),
     };
-    const { changed, ending } = await carryOut(session, options, {
+    const { changed, waited } = await carryOut(session, options, {
       ask: (how) => session.client.provision(instance, request, { ...session.call, ...how }),
       what: `provisioning ${instance}`,
       poll: (wait) => session.client.waitForInstance(instance, wait),
@@ -96,7 +96,7 @@ function provision(name: string, options: Options, surroundings: Surroundings): 
       done: `${instance} is provisioned: ${service.name}, ${plan.name}`,
       ...ids,
       changed,
-      ending,
+      waited,
       data: { dashboard_url: dashboard, metadata },
       lines: typeof dashboard === "string" && dashboard !== "" ? [`dashboard: ${dashboard}`] : [],
     });

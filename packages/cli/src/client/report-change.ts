@@ -3,7 +3,7 @@ import { commandLine } from "./command-line.js";
 import { type ExitStatus, exitStatuses } from "./exit-status.js";
 import { plainJson, plainText } from "./plain-text.js";
 import type { Session } from "./session.js";
-import type { Ending } from "./wait-for-end.js";
+import type { WaitResult } from "./wait-for-end.js";
 
 /** A change of an instance or a binding, as far as it has come. */
 export interface Report {
@@ -14,7 +14,7 @@ export interface Report {
   readonly serviceId?: string;
   readonly planId?: string;
   readonly changed: Changed<object>;
-  readonly ending: Ending;
+  readonly waited: WaitResult;
   /** What a machine is told besides. */
   readonly data?: object;
   /** Further lines for a person. */
@@ -26,12 +26,12 @@ export interface Report {
 /** Prints what became of a change, and gives the status to end with. */
 export function reportChange(session: Session, report: Report): ExitStatus {
   const { stdout, stderr } = session.surroundings;
-  const { ending, changed } = report;
+  const { waited, changed } = report;
   const operation = changed.kind === "accepted" ? changed.operation : undefined;
   if (session.json) stdout.write(`${plainJson(document(report, operation))}\n`);
-  if (ending.kind === "in progress") {
-    stderr.write(stillGoing(session, report, operation, ending.why));
-    return ending.why === "not waited" ? exitStatuses.succeeded.status : exitStatuses.inProgress.status;
+  if (waited.kind === "in progress") {
+    stderr.write(stillGoing(session, report, operation, waited.why));
+    return waited.why === "not waited" ? exitStatuses.succeeded.status : exitStatuses.inProgress.status;
   }
   if (!session.json) {
     const sentences = [report.done, ...(report.lines ?? [])].map((line) => `${plainText(line)}\n`).join("");
@@ -42,12 +42,12 @@ export function reportChange(session: Session, report: Report): ExitStatus {
 }
 
 function document(report: Report, operation: string | undefined): object {
-  const { ending } = report;
+  const { waited } = report;
   return {
     instance: report.instance,
     binding: report.binding,
-    state: ending.kind,
-    description: ending.kind === "succeeded" ? ending.description : undefined,
+    state: waited.kind,
+    description: waited.kind === "succeeded" ? waited.description : undefined,
     service_id: report.serviceId,
     plan_id: report.planId,
     operation,

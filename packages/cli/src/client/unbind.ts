@@ -48,7 +48,7 @@ function unbind(
       sentence: `${binding} may still exist at the broker`,
       remove: commandLine(session, "unbind", { instance, binding, serviceId, planId }),
     };
-    const { changed, ending } = await carryOut(session, options, {
+    const { changed, waited } = await carryOut(session, options, {
       ask: (how) => session.client.unbind(instance, binding, { ...session.call, ...how, serviceId, planId }),
       what: `unbinding ${binding} from ${instance}`,
       poll: (wait) => session.client.waitForBinding(instance, binding, wait),
@@ -57,6 +57,6 @@ function unbind(
       leftover,
     });
     const done = changed.status === 410 ? `${binding} was gone already` : `${binding} is unbound from ${instance}`;
-    return reportChange(session, { instance, binding, done, serviceId, planId, changed, ending });
+    return reportChange(session, { instance, binding, done, serviceId, planId, changed, waited });
   });
 }

@@ -69,7 +69,7 @@ function update(name: string, options: Options, surroundings: Surroundings): Pro
     };
     // The specification wants the plan before the change in a poll.
     const before = { serviceId: now.serviceId, ...(now.planId !== undefined && { planId: now.planId }) };
-    const { changed, ending } = await carryOut(session, options, {
+    const { changed, waited } = await carryOut(session, options, {
       ask: (how) => session.client.update(instance, request, { ...session.call, ...how }),
       what: `updating ${instance}`,
       poll: (wait) => session.client.waitForInstance(instance, wait),
@@ -81,7 +81,7 @@ function update(name: string, options: Options, surroundings: Surroundings): Pro
       done: `${instance} is updated`,
       ...before,
       changed,
-      ending,
+      waited,
       data: {
         plan_id: planAfter?.id ?? now.planId,
         dashboard_url: changed.body.dashboard_url,

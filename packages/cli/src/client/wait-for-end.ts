@@ -4,7 +4,7 @@ import { startProgress } from "./progress.js";
 import type { Session } from "./session.js";
 
 /** How a wait came out. A failed operation is thrown. */
-export type Ending =
+export type WaitResult =
   | { readonly kind: "succeeded"; readonly description: string | undefined }
   | { readonly kind: "in progress"; readonly why: "not waited" | "interrupted" | "timed out" };
 
@@ -20,7 +20,7 @@ export interface Wait {
 }
 
 /** Waits with progress until the operation has ended, the time is up, or Ctrl-C. Calling it off ends the waiting, never the operation. */
-export async function waitForEnd(session: Session, wait: Wait): Promise<Ending> {
+export async function waitForEnd(session: Session, wait: Wait): Promise<WaitResult> {
   const { surroundings } = session;
   const limits = [
     ...(typeof wait.maximumPollingDuration === "number" && wait.maximumPollingDuration > 0
