@@ -71,6 +71,9 @@ export const rooms: Readonly<Record<string, Room>> = {
       observe: ["authentication"],
       http: ["authentication", "observe"],
       fastify: ["authentication", "http"],
+      metrics: ["observe"],
+      traces: ["observe"],
+      schemas: [],
     },
   },
   broker: {

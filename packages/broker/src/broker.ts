@@ -9,6 +9,7 @@ import {
 } from "@osbert/journal";
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
 import type { Readiness } from "@osbert/server";
+import type { StderrLevel } from "@osbert/server/observe";
 import { type Audit, archiveFor } from "./admin/audit.js";
 import { KeyRotation } from "./admin/key-rotation.js";
 import { Operator } from "./admin/operator.js";
@@ -29,7 +30,6 @@ import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
 import { instancePlace } from "./observe/place.js";
 import { StoreProbe } from "./observe/readiness.js";
-import type { StderrLevel } from "./observe/stderr-log.js";
 import type { Tracing } from "./observe/tracing.js";
 import { aroundOf, brokerEvent, type Watch, watchOf } from "./observe/watch.js";
 import { type Cleanup, cleanupRule } from "./operations/cleanup.js";

@@ -1,5 +1,6 @@
 export { Permanent, RetryLater } from "@osbert/journal";
 export { BrokerError } from "@osbert/protocol";
+export type { FromSchema, Schema } from "@osbert/server/schemas";
 export { type Broker, type BrokerOptions, createBroker } from "./broker.js";
 export { type BrokerCatalog, buildCatalog, CatalogError, type CatalogOptions } from "./catalog/catalog.js";
 export { type FollowedServices, type FollowedServicesOptions, followedServices } from "./catalog/followed-services.js";
@@ -12,7 +13,6 @@ export type { VerbRequest } from "./endpoints/endpoint.js";
 export { type Cleanup, type CleanupRule, cleanupRule } from "./operations/cleanup.js";
 export type { AsyncMode, AsyncRule, AsyncRules } from "./service/async-rule.js";
 export { Failed, type FailedOptions } from "./service/failed.js";
-export type { FromSchema, Schema } from "./service/schema.js";
 export {
   type BindInput,
   type BindingInfo,

@@ -1,8 +1,8 @@
 import { type JsonObject, toDraft04 } from "@osbert/protocol";
+import { compileSchema, type Validate } from "@osbert/server/schemas";
 import draft04 from "ajv-draft-04/dist/refs/json-schema-draft-04.json" with { type: "json" };
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compileSchema, type Validate } from "../src/catalog/validation.js";
 import { type BrokerOptions, buildCatalog, type CatalogError, type Schema } from "../src/index.js";
 import { type Logger, logTo } from "../src/observe/index.js";
 import { isValidDraft04 } from "./draft-04-validator.js";

@@ -41,7 +41,7 @@ export {
   parseOriginatingIdentity,
   printOriginatingIdentity,
 } from "./headers.js";
-export { isDeeperThan, isJsonObject, type Json, type JsonObject } from "./json.js";
+export { canonicalJson, isDeeperThan, isJsonObject, type Json, type JsonObject } from "./json.js";
 export {
   type Binding,
   type BindingMetadata,

@@ -32,3 +32,14 @@ const closeBrace = 125;
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/** One text for all values that are equal as JSON, whatever the order of their fields. It recurses: bound the depth of what comes from outside. */
+export function canonicalJson(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const fields = value as { readonly [name: string]: Json };
+  let text = "{";
+  for (const name of Object.keys(fields).sort())
+    text += `${text === "{" ? "" : ","}${JSON.stringify(name)}:${canonicalJson(fields[name] as Json)}`;
+  return `${text}}`;
+}

@@ -7,11 +7,10 @@ import {
   type ServiceOffering,
   type ServicePlan,
 } from "@osbert/protocol";
-import type { Schema } from "../service/schema.js";
+import { compileSchema, type Schema, type Validate } from "@osbert/server/schemas";
 import type { PlanDefinition, Service } from "../service/service.js";
 import { schemaPlace, toOffering } from "./offering.js";
 import { publishedSchema, type SchemaDraft } from "./published-schema.js";
-import { compileSchema, type Validate } from "./validation.js";
 
 /** A plan with everything that deciding about it takes. */
 export interface OfferedPlan {

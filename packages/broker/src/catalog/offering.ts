@@ -1,5 +1,5 @@
 import type { InputSchema, JsonObject, PlanSchemas, ServiceOffering, ServicePlan } from "@osbert/protocol";
-import type { Schema } from "../service/schema.js";
+import type { Schema } from "@osbert/server/schemas";
 import type { PlanDefinition, Service } from "../service/service.js";
 
 /** Turns a schema into what platforms see of it; `place` is where, in the service. */

@@ -1,6 +1,5 @@
 import { type Draft04Schema, type JsonObject, toDraft04 } from "@osbert/protocol";
-import type { Schema } from "../service/schema.js";
-import { defaultDraft } from "./validation.js";
+import { defaultDraft, type Schema } from "@osbert/server/schemas";
 
 /**
  * The draft of JSON Schema that the catalog speaks. `draft-04` is the only one that every platform has to understand, and Cloud Foundry

@@ -1,12 +1,36 @@
 import { fileURLToPath } from "node:url";
+import { errorFacts, terminalText } from "@osbert/server/observe";
+import type { BrokerEvent } from "./event.js";
+import { failedStep } from "./failed-step.js";
 
 const mostFrames = 4;
+
+/** What looks like a bug in a service, in words for its author, with the place in their own files; `undefined`: it does not. */
+export function bugOf(event: BrokerEvent, count: number): string | undefined {
+  return event.kind === "retrying" && looksLikeABug(event.error) ? bugText(event, count) : undefined;
+}
+
+function bugText(
+  { operationKind, service, error }: { operationKind: string; service: string | null; error: unknown },
+  count: number,
+): string {
+  const step = failedStep(error);
+  const { type, message } = errorFacts(error);
+  const where = `${step === null ? "outside of any step" : `in step ${JSON.stringify(step)}`} of ${operationKind}`;
+  const often = count === 1 ? "" : `, ${count} times so far`;
+  return [
+    `ERROR This looks like a bug in the service ${terminalText(service ?? "unknown")}, ${terminalText(where)}${often}:`,
+    `    ${terminalText(type)}: ${terminalText(message)}`,
+    ...authorFrames(error).map((frame) => `        ${terminalText(frame)}`),
+    `    It is tried again until its deadline. Mend it and restart the broker: what is recorded is not done again.`,
+  ].join("\n");
+}
 
 /**
  * Whether an error looks like a mistake in the author's code rather than a misfortune outside: trying again will not help. What has a
  * cause was made of a misfortune, as the TypeError of a `fetch` that failed is.
  */
-export function looksLikeABug(error: unknown): boolean {
+function looksLikeABug(error: unknown): boolean {
   try {
     if (!(error instanceof Error) || error.cause !== undefined) return false;
     return ["TypeError", "ReferenceError", "RangeError", "AssertionError"].includes(error.name);
@@ -16,7 +40,7 @@ export function looksLikeABug(error: unknown): boolean {
 }
 
 /** Where in the author's own files it was thrown, innermost first: frames of Node.js, of packages and of Osbert are left out. */
-export function authorFrames(error: unknown): readonly string[] {
+function authorFrames(error: unknown): readonly string[] {
   const frames = framesOf(error);
   const own = frames.filter((frame) => !isForeign(frame));
   return (own.length > 0 ? own : frames).slice(0, mostFrames);

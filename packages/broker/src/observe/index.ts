@@ -1,6 +1,7 @@
 export type { Readiness } from "@osbert/server";
 export type { RefusedCaller } from "@osbert/server/authentication";
-export type { ArrivingRequest } from "@osbert/server/observe";
+export type { MetricDefinition } from "@osbert/server/metrics";
+export type { ArrivingRequest, Logger, LogOptions, StderrLevel } from "@osbert/server/observe";
 export type { BrokerBacklog, ServiceBacklog } from "./backlog.js";
 export type {
   BrokerEvent,
@@ -12,10 +13,9 @@ export type {
   PassedOverByForce,
   RequestAnswered,
 } from "./event.js";
-export { type Logger, type LogOptions, logTo } from "./log-to.js";
-export { type MetricDefinition, metricDefinitions } from "./metric-definitions.js";
+export { logTo } from "./log-to.js";
+export { metricDefinitions } from "./metric-definitions.js";
 export { type Measured, type Metrics, type MetricsOptions, metrics } from "./metrics.js";
 
-export type { StderrLevel } from "./stderr-log.js";
 export { traces } from "./traces.js";
 export type { AroundRequest, Tracing } from "./tracing.js";

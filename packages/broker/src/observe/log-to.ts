@@ -1,23 +1,6 @@
-import type { Clock } from "@osbert/journal";
-import { errorDetails, errorFacts } from "./error-facts.js";
-import type { BrokerEvent, Observer, RequestAnswered } from "./event.js";
+import { errorFacts, type Line, type Logger, type LogOptions, logLines, requestLine } from "@osbert/server/observe";
+import type { BrokerEvent, Observer } from "./event.js";
 import { failedStep } from "./failed-step.js";
-import { RefusalGatherer, type RefusedCallers } from "./refused-callers.js";
-
-/** What is called on a logger; pino's fits, and so do many others. */
-export interface Logger {
-  debug(fields: object, message: string): void;
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
-export interface LogOptions {
-  /** By which refused requests are gathered. */
-  readonly clock?: Clock;
-}
-
-type Level = keyof Logger;
 
 /**
  * One line for each thing that happens, with the ids of request, operation, instance and binding. What a platform does wrong is `info`,
@@ -27,32 +10,15 @@ type Level = keyof Logger;
  * Requests that are not let in (401, 429) are gathered, as one line for each network and minute; each of them is `debug`, as is what is
  * refused before it is known who asks.
  */
-export function logTo(logger: Logger, { clock = lightClock }: LogOptions = {}): Observer {
-  const refusals = new RefusalGatherer(clock, (callers) => logger.warn(refusedFields(callers), refusedMessage));
-  const log = (event: BrokerEvent) => {
-    if (event.kind === "request answered" && event.refused !== null)
-      refusals.add(event.refused, event.status === 429 ? 429 : 401);
-    const line = lineOf(event);
-    if (line === undefined) return;
-    logger[line.level](line.fields, line.message);
-    if (line.error !== undefined) logger.debug({ ...line.fields, ...errorDetails(line.error) }, "where it was thrown");
-  };
-  return Object.assign(log, { logs: true } as const);
-}
-
-/** What is to be said of an event. */
-export interface Line {
-  readonly level: Level;
-  readonly message: string;
-  readonly fields: object;
-  readonly error?: unknown;
+export function logTo(logger: Logger, options: LogOptions = {}): Observer {
+  return logLines<BrokerEvent>(logger, lineOf, options);
 }
 
 /** `undefined`: nothing. */
 export function lineOf(event: BrokerEvent): Line | undefined {
   switch (event.kind) {
     case "request answered":
-      return requestLine(event);
+      return requestLine(event, idsOf(event));
     case "catalog warning":
       return { level: "warn", message: `catalog: ${event.path} ${event.message}`, fields: {} };
     case "catalog refused": {
@@ -138,43 +104,6 @@ export function lineOf(event: BrokerEvent): Line | undefined {
     case "store answered":
       return undefined;
   }
-}
-
-function requestLine(event: RequestAnswered): Line {
-  const { method, route, platform, credential, status, errorCode, description, cause, tookMs } = event;
-  const fields = {
-    ...idsOf(event),
-    method,
-    route,
-    status,
-    tookMs: Math.round(tookMs * 1_000) / 1_000,
-    ...(platform !== null && platform !== "" && { platform }),
-    ...(credential !== null && { credential }),
-    ...(errorCode !== null && { errorCode, description }),
-    ...(cause !== undefined && { error: errorFacts(cause) }),
-  };
-  const changes = method !== "GET" && method !== "HEAD";
-  // A stranger must not be able to write the log: guesses are gathered, and what nobody could read is counted by the metrics alone.
-  const isTold = event.credential !== null && (status >= 400 || changes);
-  const level = status >= 500 ? "error" : isTold ? "info" : "debug";
-  return { level, message: `${route ?? "request"} answered with ${status}`, fields, error: cause };
-}
-
-/** Whose timers do not keep a process from ending that has nothing else to do. */
-const lightClock: Clock = {
-  monotonicMs: () => performance.now(),
-  after(ms, wake) {
-    const timer = setTimeout(wake, ms).unref();
-    return () => clearTimeout(timer);
-  },
-};
-
-const refusedMessage = "requests were refused: they had no valid credential";
-
-/** Without the counts that are 0. */
-function refusedFields({ network, names, ...counts }: RefusedCallers): object {
-  const counted = Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
-  return { network, ...counted, ...(names.length > 0 && { names }) };
 }
 
 /** The ids by which lines of one story are found. */

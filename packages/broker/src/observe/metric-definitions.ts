@@ -1,12 +1,4 @@
-/** One metric, as its reader needs it. */
-export interface MetricDefinition {
-  readonly name: string;
-  readonly type: "counter" | "gauge" | "histogram";
-  readonly labels: readonly string[];
-  readonly help: string;
-  /** Upper bounds in seconds, of a histogram. */
-  readonly buckets?: readonly number[];
-}
+import { type MetricDefinition, metricsTable } from "@osbert/server/metrics";
 
 const requestBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const storeBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -152,14 +144,8 @@ export const metricDefinitions = {
   },
 } as const satisfies Readonly<Record<string, MetricDefinition>>;
 
-export type MetricName = keyof typeof metricDefinitions;
-
 /** The reference page of the metrics, in Markdown. */
 export function metricsReference(): string {
-  const rows = Object.values(metricDefinitions).map(
-    ({ name, type, labels, help }) =>
-      `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`,
-  );
   return [
     "# Metrics",
     "",
@@ -171,9 +157,7 @@ export function metricsReference(): string {
     "What speaks of all processes on the store is told alike by each of them: take the maximum over replicas, not the sum. Counters and",
     "histograms speak of one process each: those are summed.",
     "",
-    "| metric | type | labels | meaning |",
-    "|---|---|---|---|",
-    ...rows,
+    ...metricsTable(metricDefinitions),
     "",
   ].join("\n");
 }

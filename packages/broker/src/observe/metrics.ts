@@ -1,7 +1,7 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { countRequest, metricRegistry, metricSet, type Registry } from "@osbert/server/metrics";
 import type { BrokerBacklog } from "./backlog.js";
 import type { BrokerEvent, Observer } from "./event.js";
-import { type MetricDefinition, type MetricName, metricDefinitions } from "./metric-definitions.js";
+import { metricDefinitions } from "./metric-definitions.js";
 import { within } from "./readiness.js";
 
 export interface MetricsOptions {
@@ -32,47 +32,36 @@ const patienceMs = 2_000;
 const mostSteps = 200;
 
 export function metrics(options: MetricsOptions = {}): Metrics {
-  const registry = new Registry();
-  if (options.process ?? true) collectDefaultMetrics({ register: registry });
-  const counter = (name: MetricName) => new Counter({ ...shape(metricDefinitions[name]), registers: [registry] });
-  const gauge = (name: MetricName) => new Gauge({ ...shape(metricDefinitions[name]), registers: [registry] });
-  const histogram = (name: MetricName) => {
-    const definition: MetricDefinition = metricDefinitions[name];
-    return new Histogram({ ...shape(definition), buckets: [...(definition.buckets ?? [])], registers: [registry] });
-  };
-
-  const requests = counter("requests");
-  const requestDuration = histogram("requestDuration");
-  const refused = counter("refused");
-  const accepted = counter("accepted");
-  const operations = counter("operations");
-  const operationDuration = histogram("operationDuration");
-  const stepDuration = histogram("stepDuration");
-  const retries = counter("retries");
-  const running = gauge("running");
-  const open = gauge("open");
-  const due = gauge("due");
-  const waiting = gauge("waiting");
-  const stuck = gauge("stuck");
-  const oldest = gauge("oldest");
-  const backlogComplete = gauge("backlogComplete");
-  const storeUp = gauge("storeUp");
-  const storeDuration = histogram("storeDuration");
-  const storeFailures = counter("storeFailures");
-  const takenOver = counter("takenOver");
-  const leasesLost = counter("leasesLost");
-  const abandoned = counter("abandoned");
-  const setAside = counter("setAside");
+  const registry = metricRegistry({ process: options.process ?? true });
+  const all = metricSet(metricDefinitions, registry);
+  const {
+    accepted,
+    operations,
+    operationDuration,
+    stepDuration,
+    retries,
+    running,
+    open,
+    due,
+    waiting,
+    stuck,
+    oldest,
+    backlogComplete,
+    storeUp,
+    storeDuration,
+    storeFailures,
+    takenOver,
+    leasesLost,
+    abandoned,
+    setAside,
+  } = all;
   const steps = new Set<string>();
 
   const observe = (event: BrokerEvent): void => {
     switch (event.kind) {
       case "request answered": {
-        const { service, plan, status } = event;
-        const labels = { verb: event.route ?? "none", service: service ?? "none", plan: plan ?? "none" };
-        requests.inc({ ...labels, status });
-        if (event.refused !== null) refused.inc({ status, user: event.refused.user.kind });
-        requestDuration.observe(labels, event.tookMs / 1_000);
+        const { route, service, plan } = event;
+        countRequest(all, event, { verb: route ?? "none", service: service ?? "none", plan: plan ?? "none" });
         return;
       }
       case "accepted":
@@ -172,10 +161,6 @@ export function metrics(options: MetricsOptions = {}): Metrics {
       return registry.metrics();
     },
   };
-}
-
-function shape({ name, help, labels }: MetricDefinition) {
-  return { name, help, labelNames: [...labels] };
 }
 
 function labelsOf({

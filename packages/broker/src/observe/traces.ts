@@ -5,14 +5,13 @@ import {
   ROOT_CONTEXT,
   type Span,
   SpanKind,
-  SpanStatusCode,
   type Tracer,
   trace,
 } from "@opentelemetry/api";
 import { RetryLater } from "@osbert/journal";
-import { errorFacts } from "./error-facts.js";
+import { errorFacts } from "@osbert/server/observe";
+import { failSpan, presentAttributes, readTraceparent, requestTraces } from "@osbert/server/traces";
 import type { OperationPlace, RequestAnswered } from "./event.js";
-import { readTraceparent, writeTraceparent } from "./traceparent.js";
 import type { Tracing } from "./tracing.js";
 
 /**
@@ -22,23 +21,7 @@ import type { Tracing } from "./tracing.js";
  */
 export function traces(tracer: Tracer): Tracing {
   return {
-    request({ method, traceparent, tracestate }) {
-      const caller = readTraceparent(traceparent, tracestate);
-      const parent = caller === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller);
-      const attributes = { "http.request.method": method.slice(0, 20) };
-      const span = tracer.startSpan(method.slice(0, 20), { kind: SpanKind.SERVER, attributes }, parent);
-      const inside = trace.setSpan(context.active(), span);
-      return {
-        trace: writeTraceparent(span.spanContext()),
-        run: (work) => context.with(inside, work),
-        end(event) {
-          span.updateName(event.route ?? "request");
-          span.setAttributes(requestAttributes(event));
-          if (event.status >= 500) fail(span, event.cause ?? new Error(event.description ?? ""));
-          span.end();
-        },
-      };
-    },
+    ...requestTraces(tracer, requestAttributes),
 
     attempt(about) {
       const asked = readTraceparent(about.trace ?? undefined);
@@ -80,20 +63,12 @@ function nearest(attempt: Context): Context {
 /** One who asks to be called later has not failed. */
 function note(span: Span, error: unknown): void {
   if (error instanceof RetryLater) span.addEvent("waits", { reason: errorFacts(error).message });
-  else fail(span, error);
-}
-
-/** Class and message, as in logs; no stack. */
-function fail(span: Span, error: unknown): void {
-  const { type, message } = errorFacts(error);
-  span.addEvent("exception", { "exception.type": type, "exception.message": message });
-  span.setStatus({ code: SpanStatusCode.ERROR, message });
+  else failSpan(span, error);
 }
 
 function requestAttributes(event: RequestAnswered): Attributes {
-  const { route, status, errorCode, credential, platform, instance, binding, operation, requestId } = event;
-  return present({
-    "http.response.status_code": status,
+  const { route, errorCode, credential, platform, instance, binding, operation, requestId } = event;
+  return presentAttributes({
     "osbert.route": route,
     "osbert.error": errorCode,
     "osbert.credential": credential,
@@ -109,7 +84,7 @@ function requestAttributes(event: RequestAnswered): Attributes {
 
 function operationAttributes(place: OperationPlace, operation: string, requestId: string | null): Attributes {
   const { platform, instance, binding, service, plan } = place;
-  return present({
+  return presentAttributes({
     "osbert.platform": platform,
     "osbert.instance": instance,
     "osbert.binding": binding,
@@ -118,10 +93,4 @@ function operationAttributes(place: OperationPlace, operation: string, requestId
     "osbert.operation": operation,
     "osbert.request": requestId,
   });
-}
-
-function present(attributes: Readonly<Record<string, string | number | null>>): Attributes {
-  const given: Attributes = {};
-  for (const [name, value] of Object.entries(attributes)) if (value !== null && value !== "") given[name] = value;
-  return given;
 }

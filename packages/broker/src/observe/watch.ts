@@ -1,8 +1,9 @@
 import type { Around, JournalEvent } from "@osbert/journal";
+import { type StderrLevel, tellAll } from "@osbert/server/observe";
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import type { BrokerEvent, Observer } from "./event.js";
 import { instancePlace, operationPlace } from "./place.js";
-import { type StderrLevel, stderrLog } from "./stderr-log.js";
+import { brokerStderrLog } from "./stderr-log.js";
 import type { Tracing } from "./tracing.js";
 
 /** Who watches a broker. */
@@ -29,18 +30,9 @@ export function watchOf(
   const given = typeof observe === "function" ? [observe] : observe;
   const level = stderr ?? (given.some(({ logs }) => logs) ? "nothing" : "warnings");
   const write = (text: string) => void process.stderr.write(text);
-  const observers = level === "nothing" ? given : [...given, stderrLog({ level, write, now: Date.now })];
+  const observers = level === "nothing" ? given : [...given, brokerStderrLog({ level, write, now: Date.now })];
   if (observers.length === 0 && tracing === undefined) return undefined;
-  const tell = (event: BrokerEvent) => {
-    for (const observer of observers) {
-      try {
-        observer(event);
-      } catch {
-        // There is nobody else to tell.
-      }
-    }
-  };
-  return { tell, tracing, measuresStore: given.length > 0, catalog };
+  return { tell: tellAll(observers), tracing, measuresStore: given.length > 0, catalog };
 }
 
 /** What the journal tells, with the broker's names. */

@@ -1,6 +1,6 @@
 import { Permanent } from "@osbert/journal";
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
-import type { Validate } from "../catalog/validation.js";
+import type { Validate } from "@osbert/server/schemas";
 import type { Verb } from "../service/verb.js";
 
 /** What an operation leaves behind as state: what its function returned, else what is kept. */

@@ -1,4 +1,4 @@
-import type { Schema } from "./schema.js";
+import type { Schema } from "@osbert/server/schemas";
 import type { PlanDefinitions, Service, ServiceDefinition } from "./service.js";
 
 /** What the catalog says of a service, and its functions do not depend on. */

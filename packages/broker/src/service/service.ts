@@ -11,8 +11,8 @@ import type {
   Requirement,
   VolumeMount,
 } from "@osbert/protocol";
+import type { FromSchema, Schema } from "@osbert/server/schemas";
 import type { AsyncRules } from "./async-rule.js";
-import type { FromSchema, Schema } from "./schema.js";
 import type { Verb } from "./verb.js";
 
 /** A plan as an author writes it. Its name is its key in `plans`. */

@@ -1,6 +1,6 @@
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 import { listened } from "@osbert/journal/testing";
-import { errorFacts } from "../observe/error-facts.js";
+import { errorFacts } from "@osbert/server/observe";
 import type { BrokerEvent } from "../observe/event.js";
 
 /** What an operation that does not run waits for. */

@@ -2,7 +2,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { type BrokerEvent, logTo, metrics, traces } from "../../src/observe/index.js";
-import { stderrLog } from "../../src/observe/stderr-log.js";
+import { brokerStderrLog } from "../../src/observe/stderr-log.js";
 import { bindBody, lab, provisionBody } from "../lab.js";
 import { platform, watchedBroker, watcher } from "./watched-broker.js";
 
@@ -45,7 +45,7 @@ test("planted secrets are found in no event, log, metric or trace, at any level"
   const { ask, settles } = await watchedBroker(
     {
       services: [laboratory.service],
-      observe: [(event) => void events.push(event), logTo(logger), seen.observe, stderrLog(stderr)],
+      observe: [(event) => void events.push(event), logTo(logger), seen.observe, brokerStderrLog(stderr)],
       tracing: traces(provider.getTracer("osbert")),
     },
     { metrics: seen },

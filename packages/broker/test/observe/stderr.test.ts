@@ -6,7 +6,7 @@ import { memoryStore } from "@osbert/journal/memory";
 import { beforeEach, expect, type MockInstance, onTestFinished, test, vi } from "vitest";
 import { createBroker, defineService, Failed, type Work } from "../../src/index.js";
 import { logTo, metrics } from "../../src/observe/index.js";
-import { stderrLog } from "../../src/observe/stderr-log.js";
+import { brokerStderrLog } from "../../src/observe/stderr-log.js";
 import { type TestBroker, type TestBrokerOptions, testBroker } from "../../src/testing/index.js";
 
 let written: MockInstance<typeof process.stderr.write>;
@@ -198,7 +198,7 @@ test("neither passwords in URLs, nor what was no JSON, nor what steers a termina
 test("a flood of different lines is cut off, and told of in the next minute", () => {
   let now = 0;
   const told: string[] = [];
-  const log = stderrLog({ level: "warnings", now: () => now, write: (line) => void told.push(line) });
+  const log = brokerStderrLog({ level: "warnings", now: () => now, write: (line) => void told.push(line) });
   for (let number = 0; number < 1_000; number++) {
     log({ kind: "store failed", doing: "claim", error: new Error(`gone ${number}`) });
   }
@@ -213,7 +213,7 @@ test("a flood of different lines is cut off, and told of in the next minute", ()
 
 test("what differs in more than whose it is, is told of each", () => {
   const told: string[] = [];
-  const log = stderrLog({ level: "warnings", now: () => 0, write: (line) => void told.push(line) });
+  const log = brokerStderrLog({ level: "warnings", now: () => 0, write: (line) => void told.push(line) });
   for (const doing of ["claim", "renew", "claim"]) log({ kind: "store failed", doing, error: new Error("gone") });
   log({ kind: "presence lost" });
   expect(told.map((line) => line.slice("1970-01-01T00:00:00.000Z ".length))).toEqual([
@@ -226,7 +226,7 @@ test("what differs in more than whose it is, is told of each", () => {
 test("what has not come for a while is told of again", () => {
   let now = 0;
   const told: string[] = [];
-  const log = stderrLog({ level: "warnings", now: () => now, write: (line) => void told.push(line) });
+  const log = brokerStderrLog({ level: "warnings", now: () => now, write: (line) => void told.push(line) });
   const outage = { kind: "store failed", doing: "claim", error: new Error("gone") } as const;
   for (now = 0; now < 5_000; now += 1_000) log(outage);
   expect(told).toHaveLength(1);

@@ -1,4 +1,4 @@
-import type { Json } from "@osbert/protocol";
+import { canonicalJson, type Json } from "@osbert/protocol";
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -6,8 +6,7 @@ import draft06 from "ajv/dist/refs/json-schema-draft-06.json" with { type: "json
 import ajvDraft04 from "ajv-draft-04";
 import ajvFormats from "ajv-formats";
 import { RE2JS } from "re2js";
-import { canonical } from "../records/fingerprint.js";
-import type { Schema } from "../service/schema.js";
+import type { Schema } from "./schema.js";
 
 /** `null`: the value is as the schema wants it. Else a sentence that names the place. */
 export type Validate = (value: unknown) => string | null;
@@ -85,7 +84,7 @@ function withBoundedWork(ajv: AnyAjv): AnyAjv {
     schemaType: "boolean",
     error: { message: "must NOT have duplicate items" },
     compile: (wanted: boolean) => (items: readonly Json[]) =>
-      !wanted || new Set(items.map(canonical)).size === items.length,
+      !wanted || new Set(items.map(canonicalJson)).size === items.length,
   });
   return ajv;
 }

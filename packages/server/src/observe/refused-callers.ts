@@ -1,5 +1,5 @@
 import type { Clock } from "@osbert/journal";
-import type { RefusedCaller } from "@osbert/server/authentication";
+import type { RefusedCaller } from "../authentication/refused-caller.js";
 
 /** What is told of the callers of one network that were not let in. */
 export interface RefusedCallers {

@@ -1,0 +1,90 @@
+import type { Clock } from "@osbert/journal";
+import { errorDetails, errorFacts } from "./error-facts.js";
+import type { Observe, RequestAnswered } from "./event.js";
+import { RefusalGatherer, type RefusedCallers } from "./refused-callers.js";
+
+/** What is called on a logger; pino's fits, and so do many others. */
+export interface Logger {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface LogOptions {
+  /** By which refused requests are gathered. */
+  readonly clock?: Clock;
+}
+
+/** What is to be said of an event. */
+export interface Line {
+  readonly level: keyof Logger;
+  readonly message: string;
+  readonly fields: object;
+  readonly error?: unknown;
+}
+
+/** A room's words for its events. `undefined`: nothing is said of it. */
+export type LineOf<Event> = (event: Event) => Line | undefined;
+
+/**
+ * One line for each thing that happens, in the room's words. Requests that are not let in (401, 429) are gathered, as one line for each
+ * network and minute.
+ */
+export function logLines<Event extends { readonly kind: string }>(
+  logger: Logger,
+  lineOf: LineOf<Event>,
+  { clock = lightClock }: LogOptions = {},
+): Observe<Event> & { readonly logs: true } {
+  const refusals = new RefusalGatherer(clock, (callers) => logger.warn(refusedFields(callers), refusedMessage));
+  const log = (event: Event) => {
+    if (isRequest(event) && event.refused !== null) refusals.add(event.refused, event.status === 429 ? 429 : 401);
+    const line = lineOf(event);
+    if (line === undefined) return;
+    logger[line.level](line.fields, line.message);
+    if (line.error !== undefined) logger.debug({ ...line.fields, ...errorDetails(line.error) }, "where it was thrown");
+  };
+  return Object.assign(log, { logs: true } as const);
+}
+
+function isRequest(event: { readonly kind: string }): event is RequestAnswered {
+  return event.kind === "request answered";
+}
+
+/** What is said of a request, with the ids by which the lines of its story are found. */
+export function requestLine(event: RequestAnswered, ids: object): Line {
+  const { method, route, platform, credential, status, errorCode, description, cause, tookMs } = event;
+  const fields = {
+    ...ids,
+    method,
+    route,
+    status,
+    tookMs: Math.round(tookMs * 1_000) / 1_000,
+    ...(platform !== null && platform !== "" && { platform }),
+    ...(credential !== null && { credential }),
+    ...(errorCode !== null && { errorCode, description }),
+    ...(cause !== undefined && { error: errorFacts(cause) }),
+  };
+  const changes = method !== "GET" && method !== "HEAD";
+  // A stranger must not be able to write the log: guesses are gathered, and what nobody could read is counted by the metrics alone.
+  const isTold = event.credential !== null && (status >= 400 || changes);
+  const level = status >= 500 ? "error" : isTold ? "info" : "debug";
+  return { level, message: `${route ?? "request"} answered with ${status}`, fields, error: cause };
+}
+
+/** Whose timers do not keep a process from ending that has nothing else to do. */
+const lightClock: Clock = {
+  monotonicMs: () => performance.now(),
+  after(ms, wake) {
+    const timer = setTimeout(wake, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+const refusedMessage = "requests were refused: they had no valid credential";
+
+/** Without the counts that are 0. */
+function refusedFields({ network, names, ...counts }: RefusedCallers): object {
+  const counted = Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
+  return { network, ...counted, ...(names.length > 0 && { names }) };
+}
