@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url";
 const packageFolder = join(dirname(fileURLToPath(import.meta.url)), "..");
 const template = join(packageFolder, "template");
 
-/** What a project depends on. The program needs the other two; they are named only where they come from files. */
+/** What a project depends on. What those need is named only where it comes from files. */
 const used = ["@osbert/broker", "osbert"];
-const packed = ["@osbert/broker", "@osbert/journal", "@osbert/protocol", "osbert"];
+const packed = ["@osbert/broker", "@osbert/journal", "@osbert/protocol", "@osbert/server", "osbert"];
 
 /** Why there is no project, for the one who asked. Nothing was written. */
 export class CannotCreate extends Error {}

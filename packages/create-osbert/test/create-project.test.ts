@@ -32,7 +32,7 @@ test("a project has the folder's name, the release's packages and ids of its own
 
 test("with tarballs, the project has its own copies of all packages that it needs", () => {
   const folder = scratch();
-  for (const name of ["osbert", "osbert-broker", "osbert-journal", "osbert-protocol"])
+  for (const name of ["osbert", "osbert-broker", "osbert-journal", "osbert-protocol", "osbert-server"])
     writeFileSync(join(folder, `${name}-0.1.0.tgz`), name);
   createProject(join(folder, "mine"), { tarballs: folder });
   expect(readFileSync(join(folder, "mine/vendor/osbert-journal-0.1.0.tgz"), "utf8")).toBe("osbert-journal");
@@ -56,7 +56,7 @@ test("without tarballs, the next step is not an npm install that finds nothing",
   onTestFinished(() => written.mockRestore());
   const folder = scratch();
   main([join(folder, "mine")]);
-  for (const name of ["osbert", "osbert-broker", "osbert-journal", "osbert-protocol"])
+  for (const name of ["osbert", "osbert-broker", "osbert-journal", "osbert-protocol", "osbert-server"])
     writeFileSync(join(folder, `${name}-0.1.0.tgz`), name);
   main([join(folder, "other"), "--tarballs", folder]);
   const [without, with_] = written.mock.calls.map(([text]) => String(text));
