@@ -33,7 +33,7 @@ import { StoreProbe } from "./observe/readiness.js";
 import type { Tracing } from "./observe/tracing.js";
 import { aroundOf, brokerEvent, type Watch, watchOf } from "./observe/watch.js";
 import { type Cleanup, cleanupRule } from "./operations/cleanup.js";
-import { operationKinds } from "./operations/kinds.js";
+import { operationKinds } from "./operations/operation-kinds.js";
 import { bindingPrefix } from "./records/binding-record.js";
 import { neededToUndo } from "./records/undo.js";
 import type { AsyncRules } from "./service/async-rule.js";

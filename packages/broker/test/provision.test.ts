@@ -451,6 +451,6 @@ describe.each(wires)("%s: provision", (wire) => {
     const prepare = (async () => Promise.reject(new Error("later"))) as never;
     const flow = await flowOn(wire, lab({ prepare }), { onError: (error) => void told.push(String(error)) });
     expectRefusal(await flow.provision("i1"), 500);
-    expect(told).toEqual([expect.stringContaining("is not async")]);
+    expect(told).toEqual([expect.stringContaining("must not be async")]);
   });
 });

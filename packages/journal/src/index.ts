@@ -18,6 +18,7 @@ export {
 } from "./journal.js";
 export type { Json, Jsonified, ReturnsJson } from "./json.js";
 export { limits } from "./limits.js";
+export { isKeepable } from "./names.js";
 export { type CrashPoint, crashPoints, type JournalEvent, type Observe, type OperationFacts } from "./observe.js";
 export { observedStore, type StoreAnswered, type StoreCallName } from "./observed-store.js";
 export type {

@@ -70,7 +70,12 @@ function check(text: unknown, maxBytes: number, what: string, code: JournalError
   if (text.length > maxBytes || (text.length * 3 > maxBytes && Buffer.byteLength(text) > maxBytes)) {
     throw new JournalError(code, `${what} has more than ${maxBytes} bytes`);
   }
-  if (unkeepable.test(text)) throw new JournalError(code, `${what} must not hold NUL or half of a surrogate pair`);
+  if (!isKeepable(text)) throw new JournalError(code, `${what} must not hold NUL or half of a surrogate pair`);
+}
+
+/** Whether every store keeps a text as it is: well-formed Unicode without NUL. */
+export function isKeepable(text: string): boolean {
+  return !unkeepable.test(text);
 }
 
 // With the u flag a surrogate class matches lone halves only. String.isWellFormed is not in Node 18 types and slower on short texts.

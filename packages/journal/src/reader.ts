@@ -3,7 +3,7 @@ import { queuePartId, queuePrefix } from "./decisions/queue.js";
 import { isLeased } from "./engine/writer.js";
 import { JournalError } from "./errors.js";
 import type { Json } from "./json.js";
-import { checkKey } from "./names.js";
+import { checkKey, isKeepable } from "./names.js";
 import type { Observe } from "./observe.js";
 import { acceptedSeq, type OpenOperation, type Outcome } from "./operation.js";
 import type { Entry, Resource } from "./resource.js";
@@ -185,8 +185,7 @@ function cursorOf(text: string, types: readonly ("string" | "number")[]): readon
     const place: unknown = JSON.parse(text);
     const fits = Array.isArray(place) && types.every((type, at) => typeof place[at] === type);
     const keepable = fits && place.every((item) => typeof item !== "number" || Number.isSafeInteger(item));
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL, and halves of pairs, are what no store takes.
-    if (keepable && !/[\u0000\ud800-\udfff]/u.test(place.join(""))) return place as readonly unknown[];
+    if (keepable && isKeepable(place.join(""))) return place as readonly unknown[];
   } catch {
     // Said below.
   }

@@ -1,18 +1,19 @@
+import { isKeepable } from "@osbert/journal";
 import { BrokerError, type JsonObject } from "@osbert/protocol";
 import { type Answer, type Api, authenticated, readJsonObject, type WireRequest } from "@osbert/server";
 import { type AuthenticationOptions, authentication, type Credential } from "@osbert/server/authentication";
 import type { SeenRequest } from "@osbert/server/observe";
 import { answer } from "../endpoints/answer.js";
 import { requiredText } from "../endpoints/fields.js";
+import { checkId } from "../records/ids.js";
 import type { InstanceAddress } from "../records/instance-key.js";
-import type { InstancePhase } from "../records/instance-record.js";
+import { type InstancePhase, instancePhases } from "../records/instance-record.js";
 import type { Act } from "./act.js";
 import type { Operator } from "./operator.js";
 import type { PageAsk } from "./reading.js";
 import {
   type ActName,
   type AdminRouteName,
-  checkKeepable,
   isAdminPath,
   type LookName,
   type MatchedAdminRoute,
@@ -47,7 +48,6 @@ const largestBody = 65_536;
 const longestReason = 1_000;
 const longestCursor = 4_000;
 const largestPage = 500;
-const phases: readonly InstancePhase[] = ["creating", "ready", "failed", "deleting", "gone"];
 
 /** The endpoints below `/admin/v1` as an API of a server. */
 export function adminApi<Watched extends SeenRequest & Seen>(
@@ -176,16 +176,14 @@ function reasonOf(body: JsonObject): string {
   const reason = requiredText(body, "reason").trim();
   if (reason === "" || reason.length > longestReason)
     throw new BrokerError("bad-request", `reason must be a text of 1 to ${longestReason} characters: why this is done`);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for.
-  if (/[\u0000\ud800-\udfff]/u.test(reason))
-    throw new BrokerError("bad-request", "reason must not hold NUL or half of a surrogate pair");
+  if (!isKeepable(reason)) throw new BrokerError("bad-request", "reason must not hold NUL or half of a surrogate pair");
   return reason;
 }
 
 function filterOf(query: URLSearchParams) {
   const [platform, service, plan, phase] = ["platform", "service", "plan", "phase"].map((name) => textOf(query, name));
-  if (phase !== undefined && !phases.includes(phase as InstancePhase))
-    throw new BrokerError("bad-request", `phase must be one of ${phases.join(", ")}`);
+  if (phase !== undefined && !instancePhases.includes(phase as InstancePhase))
+    throw new BrokerError("bad-request", `phase must be one of ${instancePhases.join(", ")}`);
   return {
     ...(platform !== undefined && { platform }),
     ...(service !== undefined && { service }),
@@ -234,8 +232,7 @@ function pageOf(query: URLSearchParams): PageAsk {
   const after = query.get("after");
   const limit = query.get("limit");
   if (after !== null && after.length > longestCursor) throw new BrokerError("bad-request", "after is too long");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for.
-  if (after !== null && (after === "" || /[\u0000\ud800-\udfff]/u.test(after)))
+  if (after !== null && (after === "" || !isKeepable(after)))
     throw new BrokerError("bad-request", "after must be what an earlier page gave as next");
   const count = limit === null ? undefined : Number(limit);
   if (count !== undefined && !(Number.isInteger(count) && count >= 1 && count <= largestPage))
@@ -253,7 +250,7 @@ function secondsOf(value: unknown, name: string, most: number): number | undefin
 function textOf(query: URLSearchParams, name: string): string | undefined {
   const text = query.get(name);
   if (text === null || text === "") return undefined;
-  checkKeepable(text, name);
+  checkId(text, name);
   return text;
 }
 

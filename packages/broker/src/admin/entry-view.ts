@@ -1,8 +1,9 @@
 import type { Entry, Json, OperationStatus } from "@osbert/journal";
+import { bindingId } from "../records/binding-record.js";
 import type { PassedOver } from "../records/forced-result.js";
 
 import { operatorEntry } from "./act.js";
-import { bindingOf, iso, masked, type OperationView } from "./views.js";
+import { iso, masked, type OperationView } from "./views.js";
 
 /** One line of an instance's journal: who, when, why, and what, without inputs and results. */
 export interface EntryView {
@@ -71,7 +72,7 @@ export function operationDetails(
   return {
     id,
     verb: kind,
-    binding: bindingOf(part),
+    binding: bindingId(part),
     state: outcome === null ? (open?.state ?? "queued") : outcome.kind,
     open,
     message: outcome?.kind === "failed" ? outcome.error.message : outcome?.kind === "cancelled" ? outcome.reason : null,

@@ -1,7 +1,7 @@
 import type { Journal, Page, Resource } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { type BindingRecord, bindingPrefix } from "../records/binding-record.js";
+import { type BindingRecord, bindingId, bindingPart, bindingPrefix } from "../records/binding-record.js";
 import { type InstanceAddress, instanceAddress, instanceKey } from "../records/instance-key.js";
 import { type InstancePhase, instanceData, instancePart, instanceRecord } from "../records/instance-record.js";
 import { laneOf } from "../records/lane.js";
@@ -111,13 +111,11 @@ export class Reading {
     const { after } = page;
     const key = instanceKey(address.platform, address.instance);
     if (instanceData(await journal.read(key)) === undefined) throw noInstance();
-    const from = after === undefined ? {} : { after: `${bindingPrefix}${after}` };
+    const from = after === undefined ? {} : { after: bindingPart(after) };
     const { items, next } = await journal.parts(key, bindingPrefix, { limit, ...from });
     return {
-      items: items.map(({ id, value }) =>
-        bindingView(id.slice(bindingPrefix.length), value as unknown as BindingRecord),
-      ),
-      next: next === null ? null : next.slice(bindingPrefix.length),
+      items: items.map(({ id, value }) => bindingView(bindingId(id) ?? "", value as unknown as BindingRecord)),
+      next: bindingId(next),
     };
   }
 

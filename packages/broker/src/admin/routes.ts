@@ -1,5 +1,5 @@
-import { BrokerError } from "@osbert/protocol";
 import { type MatchedRoute, type RouteTable, routeTable } from "@osbert/server";
+import { checkId } from "../records/ids.js";
 
 /** The endpoints of the admin API: what a method on a path means. */
 export const adminRoutes = [
@@ -45,14 +45,6 @@ const table: RouteTable<typeof adminRoutes> = routeTable(adminRoutes, "there is 
 export function matchAdminRoute(method: string, path: string): MatchedAdminRoute {
   const matched = table.match(method, path);
   for (const id of [matched.instance, matched.operation, matched.binding, matched.service])
-    checkKeepable(id, "an id in the path");
+    checkId(id, "an id in the path");
   return matched;
-}
-
-const longestIdBytes = 400;
-
-export function checkKeepable(text: string, what: string): void {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for.
-  if (/[\u0000\ud800-\udfff]/u.test(text) || Buffer.byteLength(text) > longestIdBytes)
-    throw new BrokerError("bad-request", `${what} must have at most ${longestIdBytes} bytes, without NUL`);
 }

@@ -168,7 +168,7 @@ export function operationViews(resource: Resource, pause: Pause | undefined, now
       instance: address.instance,
       platform: address.platform,
       verb: operation.kind,
-      binding: bindingOf(operation.part),
+      binding: bindingId(operation.part),
       state,
       description: operation.description,
       accepted_at: iso(operation.acceptedAt),
@@ -185,10 +185,6 @@ export function operationViews(resource: Resource, pause: Pause | undefined, now
 
 export function serviceView({ id, name }: Named, pause: Pause | undefined): ServiceView {
   return { id, name, paused: pause ? { reason: pause.reason, by: pause.by, at: iso(pause.at) } : null };
-}
-
-export function bindingOf(part: string | null): string | null {
-  return bindingId(part);
 }
 
 /** Times go out as texts that people and machines read alike. Beyond what a date can be, the last one. */

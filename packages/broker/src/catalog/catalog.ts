@@ -8,6 +8,7 @@ import {
   type ServicePlan,
 } from "@osbert/protocol";
 import { compileSchema, type Schema, type Validate } from "@osbert/server/schemas";
+import { idProblem, maxCatalogIdBytes } from "../records/ids.js";
 import type { PlanDefinition, Service } from "../service/service.js";
 import { schemaPlace, toOffering } from "./offering.js";
 import { publishedSchema, type SchemaDraft } from "./published-schema.js";
@@ -148,8 +149,6 @@ export function retiring(present: BrokerCatalog, next: BrokerCatalog): BrokerCat
 /** Compiles a schema, or notes where one that is none stands. */
 type Compile = (schema: Schema | undefined, what: string, place: string) => Validate;
 
-const longestIdBytes = 256;
-
 /** Instances are found by the ids of their service and plan: those must be such that every store keeps them alike. */
 function checkIds({ id, plans }: ServiceOffering, revision: unknown, index: number): Finding[] {
   const ids: readonly (readonly [path: string, text: unknown])[] = [
@@ -157,14 +156,11 @@ function checkIds({ id, plans }: ServiceOffering, revision: unknown, index: numb
     [`services[${index}].revision`, revision],
     ...plans.map((plan, at) => [`services[${index}].plans[${at}].id`, plan.id] as const),
   ];
-  const message = `must have at most ${longestIdBytes} bytes, and no NUL or half of a surrogate pair`;
-  return ids.flatMap(([path, text]) => (isKeepable(text) ? [] : [{ level: "error" as const, path, message }]));
-}
-
-function isKeepable(text: unknown): boolean {
-  if (typeof text !== "string") return true; // Another rule says what is wrong with it.
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for.
-  return Buffer.byteLength(text) <= longestIdBytes && !/[\u0000\ud800-\udfff]/u.test(text);
+  return ids.flatMap(([path, text]) => {
+    // What is no text breaks another rule, which says so.
+    const message = typeof text === "string" ? idProblem(text, maxCatalogIdBytes) : null;
+    return message === null ? [] : [{ level: "error" as const, path, message }];
+  });
 }
 
 /** What the catalog promises must have a function behind it. */

@@ -9,7 +9,7 @@ import { instanceKey } from "../records/instance-key.js";
 import { instanceData, instancePart, instanceParts, instanceRecord, revisionOf } from "../records/instance-record.js";
 import { type Answer, answer, inProgressAnswer, madeBy } from "./answer.js";
 import { answerRule, readAcceptsIncomplete } from "./answer-rule.js";
-import { bindingFor } from "./binding-for.js";
+import { bindingForVersion } from "./binding-for-version.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { optionalObject, optionalText, requiredText, withoutEmpties } from "./fields.js";
 import { instanceInfo, planName } from "./instance-info.js";
@@ -53,14 +53,17 @@ export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<An
   });
   switch (done.kind) {
     case "done already":
-      return answer("exists already", bindingFor(apiVersion, bindingTold(bindingRecord(done.resource, binding)) ?? {}));
+      return answer(
+        "exists already",
+        bindingForVersion(apiVersion, bindingTold(bindingRecord(done.resource, binding)) ?? {}),
+      );
     case "gone":
       throw new BrokerError("not-found", "there is no such instance");
     case "in progress":
       return inProgressAnswer("in progress", { operation: done.operation }, ports);
     case "succeeded": {
       const made = done.result as unknown as BindingResult;
-      return answer(madeBy(done.began), bindingFor(apiVersion, made.binding));
+      return answer(madeBy(done.began), bindingForVersion(apiVersion, made.binding));
     }
   }
 }

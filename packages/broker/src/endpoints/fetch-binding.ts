@@ -4,7 +4,7 @@ import { bindingPart, bindingRecord } from "../records/binding-record.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData } from "../records/instance-record.js";
 import { type Answer, answer } from "./answer.js";
-import { bindingFor } from "./binding-for.js";
+import { bindingForVersion } from "./binding-for-version.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 
 /** GET …/service_bindings/:binding. */
@@ -19,5 +19,5 @@ export async function fetchBinding(ports: EndpointPorts, request: VerbRequest): 
   const offering = ports.catalog().services.get(data.serviceId)?.offering;
   if (offering?.bindings_retrievable === false)
     throw new BrokerError("not-found", "bindings of this service cannot be fetched");
-  return answer("fetched", { ...bindingFor(caller.apiVersion, record.binding), parameters: record.parameters });
+  return answer("fetched", { ...bindingForVersion(caller.apiVersion, record.binding), parameters: record.parameters });
 }

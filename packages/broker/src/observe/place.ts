@@ -1,5 +1,5 @@
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { bindingPrefix } from "../records/binding-record.js";
+import { bindingId } from "../records/binding-record.js";
 import { instanceAddress } from "../records/instance-key.js";
 import type { InstancePlace, OperationPlace } from "./event.js";
 
@@ -16,7 +16,7 @@ export function operationPlace(
   const service = catalog.services.get(labels.service ?? "");
   return {
     ...instancePlace(key),
-    binding: part?.startsWith(bindingPrefix) ? part.slice(bindingPrefix.length) : null,
+    binding: bindingId(part),
     service: service?.offering.name ?? null,
     plan: service?.plans.get(labels.plan ?? "")?.name ?? null,
   };

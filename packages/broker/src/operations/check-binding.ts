@@ -6,22 +6,23 @@ import type { BindResult } from "../service/service.js";
  * services are also written in JavaScript, and what cannot be given out once cannot be given out the next time either.
  */
 export function checkBinding(binding: BindResult<undefined>, { requires = [] }: ServiceOffering): string | null {
-  if (!isJsonObject(binding)) return "what bind returns is an object";
+  if (!isJsonObject(binding)) return "it must be an object";
   const { credentials, syslogDrainUrl, routeServiceUrl, volumeMounts, endpoints } = binding as BindResult<undefined>;
-  if (credentials !== undefined && !isJsonObject(credentials)) return "credentials are an object";
+  if (credentials !== undefined && !isJsonObject(credentials)) return "credentials must be an object";
   if (syslogDrainUrl !== undefined && !requires.includes("syslog_drain")) {
-    return 'a syslog drain needs "syslog_drain" in the service\'s requires';
+    return 'with syslogDrainUrl, the service must have "syslog_drain" in requires';
   }
   if (routeServiceUrl !== undefined && !requires.includes("route_forwarding")) {
-    return 'a route service URL needs "route_forwarding" in the service\'s requires';
+    return 'with routeServiceUrl, the service must have "route_forwarding" in requires';
   }
   if (volumeMounts !== undefined && !requires.includes("volume_mount")) {
-    return 'volume mounts need "volume_mount" in the service\'s requires';
+    return 'with volumeMounts, the service must have "volume_mount" in requires';
   }
-  if (![syslogDrainUrl, routeServiceUrl].every((url) => url === undefined || isText(url))) return "a URL is a text";
+  if (![syslogDrainUrl, routeServiceUrl].every((url) => url === undefined || isText(url)))
+    return "a URL must be a text that is not empty";
   return (
     first(endpoints, "endpoints", endpointProblem) ??
-    first(volumeMounts, "volume mounts", mountProblem) ??
+    first(volumeMounts, "volumeMounts", mountProblem) ??
     timesProblem(binding as BindResult<undefined>)
   );
 }
@@ -32,40 +33,40 @@ function first(
   problemOf: (item: Readonly<Record<string, unknown>>) => string | null,
 ): string | null {
   if (items === undefined) return null;
-  if (!Array.isArray(items)) return `${what} are a list`;
+  if (!Array.isArray(items)) return `${what} must be a list`;
   for (const item of items) {
-    const problem = isJsonObject(item) ? problemOf(item) : `${what} are objects`;
+    const problem = isJsonObject(item) ? problemOf(item) : `${what} must be objects`;
     if (problem !== null) return problem;
   }
   return null;
 }
 
 function endpointProblem({ host, ports, protocol }: Readonly<Record<string, unknown>>): string | null {
-  if (!isText(host)) return "an endpoint needs a host";
+  if (!isText(host)) return "an endpoint must have a host";
   const isPort = (port: unknown) => isText(port) && /^[0-9]{1,5}(-[0-9]{1,5})?$/.test(port);
   if (!Array.isArray(ports) || ports.length === 0 || !ports.every(isPort)) {
-    return 'the ports of an endpoint are texts such as "443" or "9000-9010"';
+    return 'the ports of an endpoint must be texts such as "443" or "9000-9010"';
   }
   const known = protocol === undefined || protocol === "tcp" || protocol === "udp" || protocol === "all";
-  return known ? null : "the protocol of an endpoint is tcp, udp or all";
+  return known ? null : "the protocol of an endpoint must be tcp, udp or all";
 }
 
 function mountProblem(mount: Readonly<Record<string, unknown>>): string | null {
   const device = isJsonObject(mount.device) ? mount.device : {};
   if (![mount.driver, mount.container_dir, device.volume_id].every(isText)) {
-    return "a volume mount needs driver, container_dir and device.volume_id";
+    return "a volume mount must have driver, container_dir and device.volume_id";
   }
-  if (mount.mode !== "r" && mount.mode !== "rw") return 'the mode of a volume mount is "r" or "rw"';
-  if (mount.device_type !== "shared") return 'the device_type of a volume mount is "shared"';
+  if (mount.mode !== "r" && mount.mode !== "rw") return 'the mode of a volume mount must be "r" or "rw"';
+  if (mount.device_type !== "shared") return 'the device_type of a volume mount must be "shared"';
   const { mount_config: config } = device;
-  return config === undefined || isJsonObject(config) ? null : "the mount_config of a device is an object";
+  return config === undefined || isJsonObject(config) ? null : "the mount_config of a device must be an object";
 }
 
 function timesProblem({ expiresAt, renewBefore }: BindResult<undefined>): string | null {
   const isTime = (time: unknown) => time === undefined || (time instanceof Date && !Number.isNaN(time.getTime()));
-  if (!isTime(expiresAt) || !isTime(renewBefore)) return "expiresAt and renewBefore are valid dates";
+  if (!isTime(expiresAt) || !isTime(renewBefore)) return "expiresAt and renewBefore must be valid dates";
   if (renewBefore === undefined) return null;
-  if (expiresAt === undefined) return "renewBefore needs expiresAt";
+  if (expiresAt === undefined) return "with renewBefore there must be expiresAt";
   return renewBefore > expiresAt ? "renewBefore must not be after expiresAt" : null;
 }
 

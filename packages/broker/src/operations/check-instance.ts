@@ -7,14 +7,14 @@ import type { Prepared } from "../service/service.js";
  */
 export function checkInstance(told: Prepared | undefined): string | null {
   if (told === undefined) return null;
-  if (!isJsonObject(told)) return "it is an object";
-  if (typeof (told as { then?: unknown }).then === "function") return "it is not async";
+  if (!isJsonObject(told)) return "it must be an object";
+  if (typeof (told as { then?: unknown }).then === "function") return "it must not be async";
   const { dashboardUrl, metadata } = told as Prepared;
   if (dashboardUrl != null && (typeof dashboardUrl !== "string" || dashboardUrl === ""))
-    return "dashboardUrl is a text";
+    return "dashboardUrl must be a text that is not empty";
   if (metadata == null) return null;
-  if (!isJsonObject(metadata)) return "metadata is an object";
+  if (!isJsonObject(metadata)) return "metadata must be an object";
   return [metadata.labels, metadata.attributes].every((pairs) => pairs === undefined || isJsonObject(pairs))
     ? null
-    : "labels and attributes of metadata are objects";
+    : "labels and attributes of metadata must be objects";
 }

@@ -18,7 +18,7 @@ export interface EndState {
  */
 export async function checkState(verb: Verb, { returned, kept, validate }: EndState): Promise<void> {
   if (returned !== undefined && !isJsonObject(returned))
-    throw new Permanent(`${verb} returned a state that is no object`);
+    throw new Permanent(`${verb} returned a state that cannot be kept: it must be an object`);
   if (validate === undefined) return;
   if (returned !== undefined) {
     const wrong = validate(returned);

@@ -5,7 +5,7 @@ import { type ApiVersion, type Binding, isSupported } from "@osbert/protocol";
  * Service Catalog has, already reads them, but as numbers, and takes the whole answer for garbled. What else came with later versions
  * (`metadata`, `maintenance_info`…) is unknown to older platforms, and ignored by them.
  */
-export function bindingFor(version: ApiVersion, binding: Binding): Binding {
+export function bindingForVersion(version: ApiVersion, binding: Binding): Binding {
   if (isSupported(version, endpointsSince)) return binding;
   const { endpoints: _, ...rest } = binding;
   return rest;

@@ -4,7 +4,7 @@ import type { Force, ForcedResult, PassedOver } from "../records/forced-result.j
 import type { Work } from "../service/service.js";
 
 /** How the functions of an author are called while an instance is deprovisioned. */
-export interface Calls {
+export interface FunctionCalls {
   /** The service is not offered here: goes on without its functions, or throws. */
   withoutService(error: unknown): undefined;
   /** `bend` makes of the author's work what this way of calling needs. */
@@ -13,7 +13,7 @@ export interface Calls {
 }
 
 /** An error ends the attempt, as everywhere. */
-const plain: Calls = {
+const plain: FunctionCalls = {
   withoutService(error) {
     throw error;
   },
@@ -31,7 +31,7 @@ const longestError = 500;
  * the author's is waited for here, within the time for all of them; a process that dies in the meantime begins again with the first
  * function that has not been called to its end.
  */
-export function callsOf(operation: Pick<Operation, "input" | "signal">): Calls {
+export function functionCalls(operation: Pick<Operation, "input" | "signal">): FunctionCalls {
   const force = (operation.input as { readonly force?: Force } | null)?.force;
   if (force === undefined) return plain;
   const passedOver: PassedOver[] = [];

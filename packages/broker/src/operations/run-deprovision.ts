@@ -1,0 +1,66 @@
+import type { Json, Operation } from "@osbert/journal";
+import { type BindingRecord, bindingId } from "../records/binding-record.js";
+import { fingerprint } from "../records/fingerprint.js";
+import type { ForcedResult } from "../records/forced-result.js";
+import type { InstanceData } from "../records/instance-record.js";
+import { runAfterHook } from "./after-hook.js";
+import { type FunctionCalls, functionCalls } from "./function-calls.js";
+import { askedBy, loadInstance, planName } from "./load-records.js";
+import type { RunPorts } from "./run-ports.js";
+import { callUnbind } from "./run-unbind.js";
+import { saveInstanceState } from "./save-state.js";
+import { toWork } from "./to-work.js";
+
+/** Bindings that are left go first, each with the author's own unbind. */
+export async function runDeprovision(ports: RunPorts, operation: Operation): Promise<ForcedResult | null> {
+  const calls = functionCalls(operation);
+  await deprovisionWith(calls, ports, operation);
+  const result = calls.result();
+  if (result !== null && result.forced.length > 0) ports.passedOver(operation.key, operation.id, result.forced);
+  return result;
+}
+
+async function deprovisionWith(calls: FunctionCalls, ports: RunPorts, operation: Operation): Promise<void> {
+  const loaded = await loadInstance(ports, operation).catch((error: unknown) => calls.withoutService(error));
+  const identity = askedBy(operation);
+  let data = operation.data as unknown as InstanceData;
+  // A page at a time: each binding is gone from the record before the next page is read.
+  for (
+    let left = await ports.bindingsOf(operation.key);
+    left.length > 0;
+    left = await ports.bindingsOf(operation.key)
+  ) {
+    for (const { id, value } of left) {
+      const record = value as unknown as BindingRecord;
+      const binding = bindingId(id) ?? "";
+      // Names of steps are short and must differ; ids of bindings may be long and alike.
+      const prefix = `unbind ${binding.length <= 40 ? binding : fingerprint(binding)}: `;
+      if (loaded !== undefined)
+        await calls.call(`unbind ${binding}`, (bend) =>
+          callUnbind(operation, { ...loaded, identity, binding, bindingRecord: record }, (save) =>
+            bend(toWork(operation, save, prefix)),
+          ),
+        );
+      // Counted as they go: if the deprovision fails half-way, what is left is told right. One that failed was not counted.
+      if (record.phase === "ready") data = { ...data, bindings: Math.max(0, data.bindings - 1) };
+      await operation.change({ data: data as unknown as Json, parts: { [id]: null } });
+    }
+  }
+  if (loaded === undefined) return;
+  const { service, record, instance } = loaded;
+  const { parameters } = record;
+  const plan = planName(service, record.planId);
+  const steps = await operation.recordedBy(record.undo);
+  await calls.call("deprovision", async (bend) => {
+    const work = bend(toWork(operation, saveInstanceState(operation)));
+    await service.service.deprovision?.(work, { plan, instance, identity, state: record.state ?? undefined, steps });
+    await runAfterHook(service, operation, {
+      verb: "deprovision",
+      plan,
+      instance,
+      binding: null,
+      parameters,
+      identity,
+    });
+  });
+}

@@ -1,0 +1,15 @@
+import type { Json } from "@osbert/journal";
+import type { OfferedService } from "../catalog/catalog.js";
+import type { PassedOver } from "../records/forced-result.js";
+
+/** What running takes besides the journal: what is offered, and the parts of an instance. */
+export interface RunPorts {
+  /** The service of an instance, at the instance's revision. Rejects where that cannot be told now. */
+  readonly serviceOf: (
+    serviceId: string,
+    revision: string | null,
+  ) => Promise<OfferedService | undefined> | OfferedService | undefined;
+  readonly bindingsOf: (key: string) => Promise<readonly { readonly id: string; readonly value: Json }[]>;
+  /** Told of a forced deletion that has passed something over, right before it ends. */
+  readonly passedOver: (key: string, operation: string, calls: readonly PassedOver[]) => void;
+}

@@ -1,0 +1,34 @@
+import type { Operation } from "@osbert/journal";
+import type { InstanceResult } from "../decisions/settle.js";
+import type { UpdateOperationInput } from "../decisions/update.js";
+import type { ProvisionResult } from "../service/service.js";
+import { runAfterHook } from "./after-hook.js";
+import { checkInstanceResult, toInstanceResult } from "./instance-result.js";
+import { loadInstance, planName } from "./load-records.js";
+import type { RunPorts } from "./run-ports.js";
+import { saveInstanceState } from "./save-state.js";
+import { toWork } from "./to-work.js";
+
+export async function runUpdate(ports: RunPorts, operation: Operation): Promise<InstanceResult> {
+  const { record, service, instance } = await loadInstance(ports, operation);
+  const { prepared, awaited, identity, ...request } = operation.input as unknown as UpdateOperationInput;
+  const plan = planName(service, request.planId ?? record.planId);
+  const parameters = request.parameters ?? {};
+  const input = {
+    plan,
+    parameters,
+    instance:
+      request.context === null ? instance : { ...instance, context: { ...instance.context, ...request.context } },
+    identity,
+    state: record.state ?? {},
+    previous: { plan: planName(service, record.planId), parameters: record.parameters },
+    maintenance: request.maintenance,
+  };
+  const work = toWork(operation, saveInstanceState(operation));
+  const result = (await service.service.update?.(work, input)) as ProvisionResult<undefined> | undefined;
+  // What nobody has touched is not judged: the schema may be younger than the instance.
+  if (service.service.update !== undefined) await checkInstanceResult(operation, "update", service, result);
+  await runAfterHook(service, operation, { verb: "update", plan, instance, binding: null, parameters, identity });
+  const all = { ...prepared, ...result };
+  return toInstanceResult(all, request, awaited ? all : prepared);
+}
