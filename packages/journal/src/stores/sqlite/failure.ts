@@ -1,7 +1,7 @@
 import { JournalError, type JournalErrorCode } from "../../errors.js";
 
 /** A failure in a form that passes between threads. */
-export interface Failure {
+export interface WriterFailure {
   readonly code: JournalErrorCode;
   readonly message: string;
   /** What SQLite said. */
@@ -9,7 +9,7 @@ export interface Failure {
 }
 
 /** What an error of SQLite means for whoever asked. */
-export function failureOf(error: unknown, path: string): Failure {
+export function failureOf(error: unknown, path: string): WriterFailure {
   if (error instanceof JournalError)
     return { code: error.code, message: error.message, cause: { code: error.code, message: error.message } };
   const cause = { code: codeOf(error), message: error instanceof Error ? error.message : String(error) };
@@ -17,7 +17,7 @@ export function failureOf(error: unknown, path: string): Failure {
   return { code, message: `${path}: ${sentence} (${cause.code}: ${cause.message})`, cause };
 }
 
-export function errorOf({ code, message, cause }: Failure): JournalError {
+export function errorOf({ code, message, cause }: WriterFailure): JournalError {
   return new JournalError(code, message, { cause: Object.assign(new Error(cause.message), { code: cause.code }) });
 }
 

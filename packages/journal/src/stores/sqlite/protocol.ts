@@ -1,6 +1,6 @@
 import type { Change, ClaimAnswer, ClaimRequest, Expected, Held, Release, TextReplacement } from "../../store.js";
 import type { Cell } from "./change-cells.js";
-import type { Failure } from "./failure.js";
+import type { WriterFailure } from "./failure.js";
 
 /** What the store asks of its writer. */
 export type Request = { readonly kind: "commit"; readonly change: Change } | OtherRequest;
@@ -16,7 +16,7 @@ export type OtherRequest =
   | { readonly kind: "replace texts"; readonly key: string; readonly replacements: readonly TextReplacement[] };
 
 /** What a request is answered with: whether it was done, how many it was done to, or as the contract says. */
-export type Answer = boolean | number | readonly string[] | ClaimAnswer | { readonly failed: Failure };
+export type WriterAnswer = boolean | number | readonly string[] | ClaimAnswer | { readonly failed: WriterFailure };
 
 /**
  * To the writer. Requests are carried out in their order, in one transaction, all at the time `now`. Changes come as
@@ -33,8 +33,8 @@ export type ToWriter =
  */
 export type FromWriter =
   | { readonly kind: "ready"; readonly clockMark: number }
-  | { readonly kind: "not ready"; readonly failure: Failure }
-  | { readonly kind: "done"; readonly answers: readonly Answer[]; readonly transactions: number };
+  | { readonly kind: "not ready"; readonly failure: WriterFailure }
+  | { readonly kind: "done"; readonly answers: readonly WriterAnswer[]; readonly transactions: number };
 
 /** What the writer is started with. */
 export interface WriterSettings {

@@ -1,5 +1,5 @@
 import type { Change, StoredRecord, StoredResource } from "../../store.js";
-import type { Answer, Request } from "./protocol.js";
+import type { Request, WriterAnswer } from "./protocol.js";
 
 /** So many resources in each of two generations, and so many characters of theirs. */
 const mostResources = 4_096;
@@ -38,7 +38,7 @@ export class Recent {
   }
 
   /** Called in their order with all requests that were carried out, or may have been, before they are answered. */
-  note(request: Request, answer: Answer | undefined): void {
+  note(request: Request, answer: WriterAnswer | undefined): void {
     switch (request.kind) {
       case "commit":
         if (answer === true) this.#learn(request.change);

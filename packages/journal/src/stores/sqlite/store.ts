@@ -28,7 +28,7 @@ import { errorOf, failureOf } from "./failure.js";
 import type { SqliteStats, SqliteStore, SqliteStoreOptions } from "./options.js";
 import { takeOwnership } from "./owner.js";
 import { canonicalPath } from "./private-file.js";
-import type { Answer, OtherRequest, Request } from "./protocol.js";
+import type { OtherRequest, Request, WriterAnswer } from "./protocol.js";
 import { Reader } from "./reader.js";
 import { Recent } from "./recent.js";
 import { replacementsWeight } from "./replace-texts.js";
@@ -44,7 +44,7 @@ const underWay = 2;
 
 /** What a request was answered, and the time that it was carried out at. */
 interface Settled {
-  readonly answer: Answer;
+  readonly answer: WriterAnswer;
   readonly now: number;
 }
 

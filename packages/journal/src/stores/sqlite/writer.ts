@@ -4,7 +4,7 @@ import { Claimer } from "./claim.js";
 import type { Connection } from "./connection.js";
 import { concernsAll, failureOf } from "./failure.js";
 import { Leases } from "./leases.js";
-import type { Answer, FromWriter, OtherRequest, ToWriter, WriterSettings } from "./protocol.js";
+import type { FromWriter, OtherRequest, ToWriter, WriterAnswer, WriterSettings } from "./protocol.js";
 import { Remover } from "./removal.js";
 import { replacementsWeight, TextReplacer } from "./replace-texts.js";
 
@@ -54,7 +54,7 @@ export class Writer {
     return { kind: "done", answers: this.#runTogether(works, now), transactions: this.#transactions };
   }
 
-  #runTogether(works: readonly Work[], now: number): readonly Answer[] {
+  #runTogether(works: readonly Work[], now: number): readonly WriterAnswer[] {
     try {
       return this.#transaction(works, now);
     } catch (error) {
@@ -65,7 +65,7 @@ export class Writer {
     }
   }
 
-  #transaction(works: readonly Work[], now: number): readonly Answer[] {
+  #transaction(works: readonly Work[], now: number): readonly WriterAnswer[] {
     const { begin, commit, rollback, setMark } = this.#statements;
     begin.run();
     try {
@@ -86,7 +86,7 @@ export class Writer {
     }
   }
 
-  #carryOut(work: Work, now: number): Answer {
+  #carryOut(work: Work, now: number): WriterAnswer {
     if (!("kind" in work)) return this.#changes.apply(work, now);
     switch (work.kind) {
       case "claim":
@@ -140,7 +140,7 @@ function textBytesOf(work: Work): number {
   return work.kind === "replace texts" ? replacementsWeight(work.replacements) : 0;
 }
 
-function tellsOfChange(answer: Answer): boolean {
+function tellsOfChange(answer: WriterAnswer): boolean {
   if (typeof answer !== "object") return Boolean(answer);
   if ("claimed" in answer) return answer.claimed.length > 0;
   return "length" in answer && answer.length > 0;
