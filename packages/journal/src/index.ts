@@ -27,9 +27,11 @@ export type {
   CancelRequest,
   Failure,
   FinishedOperation,
+  ListedOperation,
   Mode,
   NewOperation,
   OpenOperation,
+  OperationState,
   Outcome,
 } from "./operation.js";
 export type { EntryPage, KeyPage, OperationStatus, Page, Part, PartPage, ResourceQuery, WorkQuery } from "./reader.js";

@@ -190,13 +190,15 @@ class StoreJournal implements Journal {
     this.#reached = options.reached ?? (() => undefined);
     this.#timeoutMs = options.timeoutMs ?? defaults.timeoutMs;
     this.#graceMs = options.graceMs ?? defaults.graceMs;
-    this.#reader = new Reader(store, this.#observe);
+    const isPaused = (lane: string) => this.#engine.isPaused(lane);
+    this.#reader = new Reader({ store, observe: this.#observe, now: () => this.now(), isPaused });
     const common = { store, clock, time: this.#time, kinds, retention, random, token, observe: this.#observe };
     this.#writer = new Writer({
       ...common,
       maxOpen: options.maxOpen ?? defaults.maxOpen,
       isFollowed: (key) => this.#following.has(key),
       isStopped: () => this.#engine.isStopped,
+      isPaused,
     });
     this.#following = new Following({
       store,
@@ -279,9 +281,7 @@ class StoreJournal implements Journal {
           written = undefined;
           const { snapshot } = seen;
           const view =
-            snapshot === null
-              ? undefined
-              : viewOf(cell.key, snapshot.record.seq, snapshot.state, seen.parts, seen.leased);
+            snapshot === null ? undefined : viewOf(cell.key, snapshot.record.seq, snapshot.state, seen.parts, seen);
           const decision = decide(view, seen.now);
           if (isPromise(decision))
             throw new JournalError("invalid-change", "a decision is pure: its function must not be async");

@@ -72,6 +72,17 @@ export interface OpenOperation {
   readonly waits: readonly (readonly [name: string, until: number])[];
 }
 
+/**
+ * `running`: an engine is at it. `waiting`: for its next attempt, a wait of its own, or the time it was asked for. `queued`: others are before it,
+ * or nobody has begun with it yet. `held`: until it is released. `paused`: its lane is. `cancelling`: it was told to stop and has not yet.
+ */
+export type OperationState = "running" | "waiting" | "queued" | "held" | "paused" | "cancelling";
+
+/** An open operation as it is told: with its state at the moment of reading. */
+export interface ListedOperation extends OpenOperation {
+  readonly state: OperationState;
+}
+
 export interface CancelRequest {
   readonly reason: string;
   readonly attribution: Attribution;

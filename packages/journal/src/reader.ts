@@ -1,11 +1,13 @@
 import { viewOf } from "./decisions/draft.js";
+import { type Moment, withStateInQueue, withStates } from "./decisions/operation-state.js";
 import { queuePartId, queuePrefix } from "./decisions/queue.js";
+import type { Snapshot } from "./engine/cell.js";
 import { isLeased } from "./engine/writer.js";
 import { JournalError } from "./errors.js";
 import type { Json } from "./json.js";
 import { checkKey, isKeepable } from "./names.js";
 import type { Observe } from "./observe.js";
-import { acceptedSeq, type OpenOperation, type Outcome } from "./operation.js";
+import { acceptedSeq, type ListedOperation, type OpenOperation, type Outcome } from "./operation.js";
 import type { Entry, Resource } from "./resource.js";
 import { stateOf } from "./state.js";
 import { type Label, type Store, type StoredRecord, setAsideLabel } from "./store.js";
@@ -53,7 +55,7 @@ export interface OperationStatus {
   readonly kind: string;
   readonly part: string | null;
   readonly status: "open" | Outcome["kind"];
-  readonly open: OpenOperation | null;
+  readonly open: ListedOperation | null;
   readonly outcome: Outcome | null;
 }
 
@@ -65,14 +67,22 @@ export interface Page<Item> {
 
 const largestPage = 1_000;
 
+export interface ReaderPorts {
+  readonly store: Store;
+  readonly observe: Observe;
+  readonly now: () => number;
+  /** Whether nothing begins in a lane. */
+  readonly isPaused: (lane: string) => boolean;
+}
+
 /** The reading side of the journal. Nothing here changes anything. */
 export class Reader {
+  readonly #ports: ReaderPorts;
   readonly #store: Store;
-  readonly #observe: Observe;
 
-  constructor(store: Store, observe: Observe) {
-    this.#store = store;
-    this.#observe = observe;
+  constructor(ports: ReaderPorts) {
+    this.#ports = ports;
+    this.#store = ports.store;
   }
 
   async read(key: string, parts: readonly string[]): Promise<Resource | undefined> {
@@ -140,11 +150,13 @@ export class Reader {
     if (accepted === undefined || queuePart === undefined) return undefined;
     const found = await this.#store.read(key, [queuePart]);
     if (found === undefined) return undefined;
-    const { open, last } = stateOf(found.record);
+    const state = stateOf(found.record);
+    const { last } = state;
     const waiting = found.parts.get(queuePart);
+    const moment = this.#momentOf({ record: found.record, state });
     const operation =
-      open.find((candidate) => candidate.id === id) ??
-      (waiting === undefined ? undefined : (JSON.parse(waiting) as OpenOperation));
+      withStates(state.open, moment).find((candidate) => candidate.id === id) ??
+      (waiting === undefined ? undefined : withStateInQueue(JSON.parse(waiting) as OpenOperation, moment));
     if (operation?.id === id)
       return { id, kind: operation.kind, part: operation.part, status: "open", open: operation, outcome: null };
     const [[words], [settled]] = await Promise.all([
@@ -167,7 +179,7 @@ export class Reader {
         items.push(this.#view(record, new Map()));
       } catch (error) {
         if (!(error instanceof JournalError && error.code === "unreadable")) throw error;
-        this.#observe({ kind: "set aside", key: record.key, error });
+        this.#ports.observe({ kind: "set aside", key: record.key, error });
       }
     }
     return items;
@@ -175,7 +187,12 @@ export class Reader {
 
   #view(record: StoredRecord, parts: ReadonlyMap<string, string>): Resource {
     const state = stateOf(record);
-    return viewOf(record.key, record.seq, state, parts, isLeased({ record, state }));
+    return viewOf(record.key, record.seq, state, parts, this.#momentOf({ record, state }));
+  }
+
+  #momentOf(snapshot: Snapshot): Moment {
+    const { now, isPaused } = this.#ports;
+    return { leased: isLeased(snapshot), now: now(), isPaused };
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Json } from "./json.js";
-import type { Actor, FinishedOperation, NewOperation, OpenOperation } from "./operation.js";
+import type { Actor, FinishedOperation, ListedOperation, NewOperation } from "./operation.js";
 
 /** What a decision sees: a resource at one moment. */
 export interface Resource {
@@ -10,7 +10,7 @@ export interface Resource {
   /** Those of the wanted parts that exist. */
   readonly parts: ReadonlyMap<string, Json>;
   /** The first open operations, in their order: all of them if none is `queued`, else at least 32. */
-  readonly open: readonly OpenOperation[];
+  readonly open: readonly ListedOperation[];
   /** How many more are behind them. */
   readonly queued: number;
   /** The operation that ended last. */

@@ -17,6 +17,7 @@ function draftOf(base: Partial<DraftBase> = {}): Draft {
     state: emptyState,
     parts: new Map(),
     leased: false,
+    isPaused: () => false,
     now: 1_000,
     token: "tok",
     kinds,

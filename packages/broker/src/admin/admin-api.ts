@@ -1,4 +1,4 @@
-import { isKeepable } from "@osbert/journal";
+import { isKeepable, type OperationState } from "@osbert/journal";
 import { BrokerError, type JsonObject } from "@osbert/protocol";
 import { type Answer, type Api, authenticated, readJsonObject, type WireRequest } from "@osbert/server";
 import { type AuthenticationOptions, authentication, type Credential } from "@osbert/server/authentication";
@@ -19,7 +19,6 @@ import {
   type MatchedAdminRoute,
   matchAdminRoute,
 } from "./routes.js";
-import type { OpenState } from "./views.js";
 
 /** The admin API on the wire. */
 export interface AdminOptions {
@@ -132,7 +131,7 @@ const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
     return operator.retryAll({ ...pageOf(query), ...filter }, act, dryRunOf(body));
   },
   cancelAll: ({ operator, query, body, act }) => {
-    const filter = bulkFilterOf(query, ["running", "waiting", "paused", "queued"]);
+    const filter = bulkFilterOf(query, ["running", "waiting", "queued", "held", "paused"]);
     return operator.cancelAll({ ...pageOf(query), ...filter }, act, dryRunOf(body));
   },
   retry: ({ operator, address, matched, act }) => operator.retry(address, matched.operation, act),
@@ -192,7 +191,7 @@ function filterOf(query: URLSearchParams) {
   };
 }
 
-const openStates: readonly OpenState[] = ["running", "waiting", "paused", "queued", "cancelling"];
+const openStates: readonly OperationState[] = ["running", "waiting", "queued", "held", "paused", "cancelling"];
 
 function stateOf<State extends string>(query: URLSearchParams, states: readonly State[]): { readonly state?: State } {
   const text = textOf(query, "state");

@@ -20,7 +20,6 @@ export type {
   LastView,
   Masked,
   Named,
-  OpenState,
   OperationView,
   ServiceView,
 } from "./views.js";

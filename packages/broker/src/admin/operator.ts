@@ -1,4 +1,12 @@
-import { type Decide, type Journal, JournalError, type Json, type Page, type Resource } from "@osbert/journal";
+import {
+  type Decide,
+  type Journal,
+  JournalError,
+  type Json,
+  type OperationState,
+  type Page,
+  type Resource,
+} from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import { decideCancel } from "../decisions/cancel.js";
@@ -15,7 +23,7 @@ import { type BulkItem, type BulkTarget, doToEach } from "./bulk.js";
 import type { KeyRotation, RotationView } from "./key-rotation.js";
 import { type Pauses, pausedKey } from "./pauses.js";
 import { type OperationFilter, Reading } from "./reading.js";
-import { type OpenState, type ServiceView, serviceView } from "./views.js";
+import { type ServiceView, serviceView } from "./views.js";
 
 export interface OperatorPorts {
   readonly journal: Journal;
@@ -30,7 +38,7 @@ export interface OperatorPorts {
 
 /** Which of many operations to retry. */
 export interface BulkFilter extends Omit<OperationFilter, "state"> {
-  readonly state?: OpenState | "failed";
+  readonly state?: OperationState | "failed";
 }
 
 /** Bindings that one commit of a purge forgets. */

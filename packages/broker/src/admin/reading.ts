@@ -1,4 +1,4 @@
-import type { Journal, Page, Resource } from "@osbert/journal";
+import type { Journal, OperationState, Page, Resource } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import { type BindingRecord, bindingId, bindingPart, bindingPrefix } from "../records/binding-record.js";
@@ -22,8 +22,8 @@ import {
   type InstanceView,
   instanceSummary,
   instanceView,
-  type OpenState,
   type OperationView,
+  operationView,
   operationViews,
   type ServiceView,
   serviceView,
@@ -56,7 +56,7 @@ export interface OperationFilter extends PageAsk {
   readonly service?: string;
   /** By id or name. */
   readonly plan?: string;
-  readonly state?: OpenState;
+  readonly state?: OperationState;
   /** Accepted at least so long ago. */
   readonly olderThanMs?: number;
   /** Only those whose attempts failed in a row. */
@@ -102,7 +102,7 @@ export class Reading {
     const resource = await journal.read(instanceKey(address.platform, address.instance), [instancePart]);
     const summary = resource === undefined ? undefined : instanceSummary(resource, catalog());
     if (resource === undefined || summary === undefined) throw noInstance();
-    return instanceView(summary, instanceRecord(resource), this.#operationsOf(resource), resource.queued);
+    return instanceView(summary, instanceRecord(resource), operationViews(resource), resource.queued);
   }
 
   async bindings(address: InstanceAddress, page: PageAsk): Promise<Page<BindingView>> {
@@ -144,7 +144,7 @@ export class Reading {
     const candidates = (page: PageAsk) =>
       journal.withWork({ ...(service !== undefined && { lane: laneOf(service) }), ...page });
     return collect(filter, candidates, (resource) =>
-      this.#isOf(resource, filter) ? this.#operationsOf(resource).filter(isWanted) : [],
+      this.#isOf(resource, filter) ? operationViews(resource).filter(isWanted) : [],
     );
   }
 
@@ -185,8 +185,7 @@ export class Reading {
     const status = await journal.operation(key, id);
     if (status === undefined)
       throw new BrokerError("not-found", "there is no such operation of this instance, or it is not kept any more");
-    const resource = await journal.read(key);
-    const open = resource === undefined ? undefined : this.#operationsOf(resource).find((view) => view.id === id);
+    const open = status.open === null ? undefined : operationView(key, status.open);
     const { steps, entries, isComplete } = await this.#story(key, id);
     return { ...operationDetails(status, open ?? null), steps, entries, more_entries: !isComplete };
   }
@@ -246,11 +245,6 @@ export class Reading {
     const { services } = this.#ports.catalog();
     if (services.has(text)) return text;
     return [...services.values()].find(({ offering }) => offering.name === text)?.offering.id ?? text;
-  }
-
-  #operationsOf(resource: Resource): readonly OperationView[] {
-    const { journal, pauses } = this.#ports;
-    return operationViews(resource, pauses.of(instanceData(resource)?.serviceId ?? ""), journal.now());
   }
 
   #candidates(filter: InstanceFilter, service: string | undefined): Candidates {

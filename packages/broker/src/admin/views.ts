@@ -1,4 +1,4 @@
-import type { OpenOperation, Resource } from "@osbert/journal";
+import type { ListedOperation, OperationState, Resource } from "@osbert/journal";
 import type { JsonObject } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import { type BindingRecord, bindingId, bindingTold } from "../records/binding-record.js";
@@ -64,19 +64,13 @@ export interface LastView {
   readonly description: string | null;
 }
 
-/**
- * `running`: an engine is at it. `waiting`: for its next attempt or a wait of the author's. `paused`: its service is. `queued`: others
- * are before it. `cancelling`: it was told to stop.
- */
-export type OpenState = "running" | "waiting" | "paused" | "queued" | "cancelling";
-
 export interface OperationView {
   readonly id: string;
   readonly instance: string;
   readonly platform: string;
   readonly verb: string;
   readonly binding: string | null;
-  readonly state: OpenState;
+  readonly state: OperationState;
   readonly description: string | null;
   readonly accepted_at: string;
   readonly deadline_at: string | null;
@@ -157,30 +151,32 @@ export function bindingView(id: string, record: BindingRecord): BindingView {
 }
 
 /** The open operations of an instance, as far as they are in sight. */
-export function operationViews(resource: Resource, pause: Pause | undefined, now: number): readonly OperationView[] {
-  const address = instanceAddress(resource.key);
-  if (address === undefined) return [];
-  const turn = inTurn(resource.open);
-  return resource.open.map((operation) => {
-    const state = openState(operation, resource.running, turn.has(operation.id), pause !== undefined, now);
-    return {
-      id: operation.id,
-      instance: address.instance,
-      platform: address.platform,
-      verb: operation.kind,
-      binding: bindingId(operation.part),
-      state,
-      description: operation.description,
-      accepted_at: iso(operation.acceptedAt),
-      deadline_at: operation.deadlineAt === null ? null : iso(operation.deadlineAt),
-      next_attempt_at: state === "waiting" ? iso(operation.readyAt) : null,
-      attempts: operation.attempts,
-      failures: operation.failures,
-      last_error: operation.lastError,
-      steps: operation.steps.length,
-      request_id: operation.requestId,
-    };
-  });
+export function operationViews(resource: Resource): readonly OperationView[] {
+  return resource.open.flatMap((operation) => operationView(resource.key, operation) ?? []);
+}
+
+/** `undefined`: the key is not that of an instance. */
+export function operationView(key: string, operation: ListedOperation): OperationView | undefined {
+  const address = instanceAddress(key);
+  if (address === undefined) return undefined;
+  const { state } = operation;
+  return {
+    id: operation.id,
+    instance: address.instance,
+    platform: address.platform,
+    verb: operation.kind,
+    binding: bindingId(operation.part),
+    state,
+    description: operation.description,
+    accepted_at: iso(operation.acceptedAt),
+    deadline_at: operation.deadlineAt === null ? null : iso(operation.deadlineAt),
+    next_attempt_at: state === "waiting" ? iso(operation.readyAt) : null,
+    attempts: operation.attempts,
+    failures: operation.failures,
+    last_error: operation.lastError,
+    steps: operation.steps.length,
+    request_id: operation.requestId,
+  };
 }
 
 export function serviceView({ id, name }: Named, pause: Pause | undefined): ServiceView {
@@ -190,31 +186,6 @@ export function serviceView({ id, name }: Named, pause: Pause | undefined): Serv
 /** Times go out as texts that people and machines read alike. Beyond what a date can be, the last one. */
 export function iso(ms: number): string {
   return new Date(Math.min(ms, 8.64e15)).toISOString();
-}
-
-function openState(
-  operation: OpenOperation,
-  running: boolean,
-  isInTurn: boolean,
-  isPaused: boolean,
-  now: number,
-): OpenState {
-  if (operation.cancel !== null) return "cancelling";
-  if (operation.readyAt > now) return "waiting";
-  if (running && isInTurn) return "running";
-  return isPaused ? "paused" : "queued";
-}
-
-/** Those that may run as far as order goes: an exclusive one alone, or the shared ones before the first exclusive one. */
-function inTurn(open: readonly OpenOperation[]): ReadonlySet<string> {
-  const turn = new Set<string>();
-  for (const { id, mode, held } of open) {
-    if (held) continue;
-    if (mode === "exclusive" && turn.size > 0) break;
-    turn.add(id);
-    if (mode === "exclusive") break;
-  }
-  return turn;
 }
 
 function lastView(last: EndedOperation | InstanceData["last"]): LastView | null {

@@ -71,7 +71,7 @@ function registerCancelAll(admin: Command, surroundings: Surroundings): void {
       .command("cancel-all")
       .summary("end many open operations")
       .description("As cancel, for all open operations that are meant. Says of each what became of it."),
-    ["running", "waiting", "paused", "queued"],
+    ["running", "waiting", "queued", "held", "paused"],
   )
     .option("--yes", "do not ask; needed where nobody can be asked")
     .action((options: BulkOptions) =>

@@ -138,15 +138,16 @@ function registerOperations(admin: Command, surroundings: Surroundings): void {
   const command = admin
     .command("operations")
     .summary("list open operations")
-    .description("Lists the open operations of all instances: what runs, waits, is queued or paused.")
+    .description("Lists the open operations of all instances: what runs, waits, is queued, held or paused.")
     .option("-s, --service <name>", "only of this service, by name or id")
     .option("-l, --plan <name>", "only of this plan, by name or id")
     .addOption(
       new Option("--state <state>", "only those in this state").choices([
         "running",
         "waiting",
-        "paused",
         "queued",
+        "held",
+        "paused",
         "cancelling",
       ]),
     )

@@ -10,6 +10,7 @@ import { oneRunnerTests, takeOverByAnotherTests } from "./engine/one-runner.js";
 import { operatingTests } from "./engine/operating.js";
 import { orderTests } from "./engine/order.js";
 import { queriesTests } from "./engine/queries.js";
+import { queueTests } from "./engine/queue.js";
 import { refusalsTests } from "./engine/refusals.js";
 import { retentionTests } from "./engine/retention.js";
 import { setAsideTests } from "./engine/set-aside.js";
@@ -37,6 +38,7 @@ const onEveryStore: readonly EngineTests[] = [
   settleTests,
   retentionTests,
   queriesTests,
+  queueTests,
   lanesTests,
   followedTests,
   operatingTests,

@@ -17,20 +17,18 @@ import type { Resource, ResourceChange } from "../resource.js";
 import type { ResourceState } from "../state.js";
 import type { NewEntry } from "../store.js";
 import { defaultDeadlineMs, type KindRules, type Kinds, rulesOf } from "./kind.js";
+import { type Moment, withStates } from "./operation-state.js";
 import { mostInRecord, queuePartId, queuePrefix, roomInRecord, windowSize } from "./queue.js";
 import { agesOf, goesAt, type Retention } from "./retention.js";
 import { inTurn } from "./schedule.js";
 
 /** What a change is made from. Nothing here is an effect: the same values give the same draft. */
-export interface DraftBase {
+export interface DraftBase extends Moment {
   readonly key: string;
   readonly seq: number;
   readonly state: ResourceState;
   /** Texts of parts that were read with the record: id → body, `null` for one that does not exist. */
   readonly parts: ReadonlyMap<string, string | null>;
-  /** A live lease: its engine may be in the middle of an operation that is in turn. */
-  readonly leased: boolean;
-  readonly now: number;
   /** Makes ids of operations unique over incarnations of a key. */
   readonly token: string;
   readonly kinds: Kinds;
@@ -455,8 +453,7 @@ export class Draft {
   #view(parts: readonly string[]): Resource {
     this.#need(parts);
     const texts = parts.map((id) => [id, this.#partText(id)] as const);
-    const { key, leased } = this.base;
-    return viewOf(key, this.base.seq + this.entries.length, this.state, new Map(texts), leased);
+    return viewOf(this.base.key, this.base.seq + this.entries.length, this.state, new Map(texts), this.base);
   }
 
   #append(kind: string, payload: Json, attribution: Attribution, operation: string | null): number {
@@ -495,14 +492,29 @@ export function viewOf(
   seq: number,
   state: ResourceState,
   parts: ReadonlyMap<string, string | null>,
-  running: boolean,
+  moment: Moment,
 ): Resource {
   const values = new Map<string, Json>();
   for (const [id, body] of parts) {
     if (body !== null && !id.startsWith(queuePrefix)) values.set(id, JSON.parse(body) as Json);
   }
-  const { data, labels, open, queued, last } = state;
-  return { key, seq, data, labels, parts: values, open, queued, last, running };
+  const { data, labels, queued, last } = state;
+  // Told when they are asked for: most decisions do not look at them.
+  let open: Resource["open"] | undefined;
+  return {
+    key,
+    seq,
+    data,
+    labels,
+    parts: values,
+    get open() {
+      open ??= withStates(state.open, moment);
+      return open;
+    },
+    queued,
+    last,
+    running: moment.leased,
+  };
 }
 
 export function partsToSettle(rules: KindRules, operation: Pick<OpenOperation, "part">): readonly string[] {

@@ -178,6 +178,10 @@ export class Engine {
     this.#claims.look();
   }
 
+  isPaused(lane: string): boolean {
+    return this.#lanes.isPaused(lane);
+  }
+
   /** There may be work. */
   look(): void {
     this.#claims.look();

@@ -39,6 +39,10 @@ export class Lanes {
     this.#paused = new Set(lanes);
   }
 
+  isPaused(lane: string): boolean {
+    return this.#paused.has(lane);
+  }
+
   /** Whether something runs in a lane that has no room: claims pass it over, so that no word of it comes with one. */
   get runsWithoutRoom(): boolean {
     for (const lane of this.#taken.keys()) if (!this.hasRoom(lane)) return true;

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.js";
 import { nextDelayMs } from "../decisions/backoff.js";
 import { Draft, NeedsParts } from "../decisions/draft.js";
 import type { Kinds } from "../decisions/kind.js";
+import type { Moment } from "../decisions/operation-state.js";
 import { queuePrefix, refillAt, roomInRecord, windowSize } from "../decisions/queue.js";
 import type { Retention } from "../decisions/retention.js";
 import { laneOf } from "../decisions/schedule.js";
@@ -13,11 +14,9 @@ import type { Cell, Snapshot } from "./cell.js";
 import type { StoreTime } from "./time.js";
 
 /** What is drafted from: the resource as it is, and the texts of the parts that were read. */
-export interface Seen {
+export interface Seen extends Moment {
   readonly snapshot: Snapshot | null;
-  readonly leased: boolean;
   readonly parts: ReadonlyMap<string, string | null>;
-  readonly now: number;
 }
 
 export interface Plan<Result> {
@@ -62,6 +61,8 @@ export interface WriterPorts {
   readonly isFollowed: (key: string) => boolean;
   /** Nothing is tried again any more. */
   readonly isStopped: () => boolean;
+  /** Whether nothing begins in a lane. */
+  readonly isPaused: (lane: string) => boolean;
 }
 
 const backoff = { firstMs: 20, factor: 2, longestMs: 1_000 };
@@ -97,7 +98,8 @@ export class Writer {
     for (let conflicts = 0; ; ) {
       const snapshot = cell.snapshot ?? null;
       const now = this.#ports.time.now();
-      const seen: Seen = { snapshot, leased: cell.held !== undefined || isLeased(snapshot), parts: texts, now };
+      const leased = cell.held !== undefined || isLeased(snapshot);
+      const seen: Seen = { snapshot, leased, parts: texts, now, isPaused: this.#ports.isPaused };
       let planned: Plan<Result>;
       try {
         planned = plan(() => this.#draft(cell.key, seen), seen);
@@ -183,7 +185,7 @@ export class Writer {
     draft.refill(await this.persist("read", () => this.#ports.store.parts(draft.base.key, range), options));
   }
 
-  #draft(key: string, { snapshot, leased, now, parts }: Seen): Draft {
+  #draft(key: string, { snapshot, leased, now, isPaused, parts }: Seen): Draft {
     const { kinds, retention, maxOpen, token } = this.#ports;
     const state = snapshot?.state ?? emptyState;
     return new Draft({
@@ -193,6 +195,7 @@ export class Writer {
       parts,
       leased,
       now,
+      isPaused,
       token: token(),
       kinds,
       retention,
