@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { BrokerError } from "../src/index.js";
+import type { TestAnswer } from "../src/testing/index.js";
 import { bound, expectRefusal, flowOn, gate, hang, ids, lab, ready, unchanged, untilStopped, wires } from "./lab.js";
 
 describe.each(wires)("%s: concurrency", (wire) => {
@@ -63,6 +64,26 @@ describe.each(wires)("%s: concurrency", (wire) => {
     held.open();
     await flow.advance();
     for (const binding of ["b1", "b2", "b3"]) expect((await flow.fetch("i1", binding)).status).toBe(200);
+  });
+
+  test("B2: a bind that is repeated behind more others than the record holds gets 202 with its operation", async () => {
+    const laboratory = lab();
+    const flow = await flowOn(wire, laboratory);
+    await ready(flow, "i1");
+    const held = gate();
+    laboratory.behave.bind = held.wait;
+    const names = Array.from({ length: 80 }, (_, index) => `b${index}`);
+    const asked: TestAnswer[] = [];
+    for (const binding of names) asked.push(await flow.bind("i1", binding));
+    const { status, body } = await flow.bind("i1", "b79");
+    expect([status, body.operation]).toEqual([202, asked[79]?.body.operation]);
+    expect((await flow.lastOperation("i1", { binding: "b79" })).body.state).toBe("in progress");
+    // One that waits so far back is undone as any other.
+    expect((await flow.unbind("i1", "b78")).status).toBe(202);
+    held.open();
+    await flow.advance();
+    for (const binding of ["b0", "b79"]) expect((await flow.fetch("i1", binding)).status).toBe(200);
+    expectRefusal(await flow.fetch("i1", "b78"), 404);
   });
 
   test("CONC-01, UNB-10, DEL-10: while a binding is being changed, the instance is not", async () => {

@@ -4,7 +4,7 @@ export type { Backlog, LaneOfBacklog } from "./decisions/backlog.js";
 export { type Backoff, defaultBackoff } from "./decisions/backoff.js";
 export type { KindRules } from "./decisions/kind.js";
 export { type Archive, defaultRetention, type EndedAt, type Retention } from "./decisions/retention.js";
-export type { Operation, OperationKind, Step, StepOptions } from "./engine/attempt.js";
+export type { Look, Operation, OperationKind, PollOptions, Step, StepOptions } from "./engine/attempt.js";
 export type { OperationKinds } from "./engine/runner.js";
 export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";
 export type { Followed, FollowedChange, FollowedOptions } from "./followed.js";
@@ -23,6 +23,7 @@ export { type CrashPoint, crashPoints, type JournalEvent, type Observe, type Ope
 export { observedStore, type StoreAnswered, type StoreCallName } from "./observed-store.js";
 export type {
   Actor,
+  AskedOperation,
   Attribution,
   CancelRequest,
   Failure,
@@ -33,7 +34,18 @@ export type {
   OpenOperation,
   OperationState,
   Outcome,
+  PollPlace,
 } from "./operation.js";
-export type { EntryPage, KeyPage, OperationStatus, Page, Part, PartPage, ResourceQuery, WorkQuery } from "./reader.js";
-export type { Cancellation, Decide, Decision, Entry, Resource, ResourceChange } from "./resource.js";
+export type {
+  EntryPage,
+  KeyPage,
+  OperationPage,
+  OperationStatus,
+  Page,
+  Part,
+  PartPage,
+  ResourceQuery,
+  WorkQuery,
+} from "./reader.js";
+export type { Cancellation, CancelOthers, Decide, Decision, Entry, Resource, ResourceChange } from "./resource.js";
 export { type Label, type Store, setAsideLabel } from "./store.js";

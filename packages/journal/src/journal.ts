@@ -16,10 +16,11 @@ import { type Followed, Following } from "./followed.js";
 import type { Json, ReturnsJson } from "./json.js";
 import { checkKey } from "./names.js";
 import { type CrashPoint, factsOf, type Observe } from "./observe.js";
-import type { Attribution, OpenOperation, Outcome } from "./operation.js";
+import type { AskedOperation, Attribution, OpenOperation, Outcome } from "./operation.js";
 import {
   type EntryPage,
   type KeyPage,
+  type OperationPage,
   type OperationStatus,
   type Page,
   type Part,
@@ -62,8 +63,10 @@ export interface JournalOptions {
 export interface TransactOptions {
   /** Who asks, why, and under which request. */
   readonly by: Attribution;
-  /** Parts that the decision wants to see. */
+  /** Parts that the decision wants to see. It sees the open operations about them, too, however many others are before those. */
   readonly parts?: readonly string[];
+  /** The decision wants to see all open operations. Costs more, the more of them there are. */
+  readonly open?: "all";
   /** The resource most likely does not exist yet: saves reading it first. */
   readonly likelyNew?: boolean;
   readonly timeoutMs?: number;
@@ -88,7 +91,7 @@ export interface Journal {
    * of the program may have written it. The first copy is read before this resolves.
    */
   followed<Value>(key: string, read: ((data: Json) => Value) & ReturnsJson<Value>): Promise<Followed<Value>>;
-  /** A resource as it is now, with those of the wanted parts that exist. */
+  /** A resource as it is now, with those of the wanted parts that exist, and the open operations about them. */
   read(key: string, parts?: readonly string[]): Promise<Resource | undefined>;
   /** Entries of a resource: after a number in their order, or before one, newest first. */
   entries(key: string, range?: EntryPage): Promise<readonly Entry[]>;
@@ -100,6 +103,8 @@ export interface Journal {
   withWork(query?: WorkQuery): Promise<Page<Resource>>;
   /** What became of an operation, as long as its entries are kept. */
   operation(key: string, id: string): Promise<OperationStatus | undefined>;
+  /** The open operations of a resource in their order, those far behind included, each with who asked for it and its input. */
+  operations(key: string, page?: OperationPage): Promise<Page<AskedOperation>>;
   /** Asks for an operation's end. Answers false if it has ended already. */
   cancel(key: string, id: string, reason: string, by: Attribution): Promise<boolean>;
   /** Waits for an operation to end, for so long; undefined if it has not. */
@@ -281,16 +286,15 @@ class StoreJournal implements Journal {
           written = undefined;
           const { snapshot } = seen;
           const view =
-            snapshot === null ? undefined : viewOf(cell.key, snapshot.record.seq, snapshot.state, seen.parts, seen);
+            snapshot === null
+              ? undefined
+              : viewOf(cell.key, snapshot.record.seq, snapshot.state, seen.parts, seen, seen.behind);
           const decision = decide(view, seen.now);
           if (isPromise(decision))
             throw new JournalError("invalid-change", "a decision is pure: its function must not be async");
-          if (decision.change === undefined && decision.cancel === undefined)
-            return { result: { result: decision.result, accepted: [] } };
+          if (decision.change === undefined) return { result: { result: decision.result, accepted: [] } };
           const draft = newDraft();
-          // Ended first, so that what is accepted comes after the end of what it replaces.
-          for (const { operation, reason } of decision.cancel ?? []) draft.cancel(operation, reason, options.by);
-          if (decision.change !== undefined) draft.apply(decision.change, options.by);
+          draft.apply(decision.change, options.by);
           written = draft;
           const tenure = () => {
             const taken = this.#engine.tenureAfterDecision(cell, draft, seen);
@@ -302,6 +306,7 @@ class StoreJournal implements Journal {
         {
           parts: options.parts ?? [],
           likelyNew: options.likelyNew ?? false,
+          behind: options.open === "all" ? "all" : (options.parts ?? []),
           giveUpAt,
           beforeCommit: () => this.#pointOf(written, "before"),
         },
@@ -358,13 +363,17 @@ class StoreJournal implements Journal {
     return this.#reader.operation(key, id);
   }
 
+  operations(key: string, page: OperationPage = {}): Promise<Page<AskedOperation>> {
+    return this.#reader.operations(key, page);
+  }
+
   async cancel(key: string, id: string, reason: string, by: Attribution): Promise<boolean> {
     checkKey(key);
     const status = await this.operation(key, id);
     if (status?.status !== "open") return false;
     try {
       const asked: Decide<boolean> = (resource) =>
-        resource === undefined ? { result: false } : { result: true, cancel: [{ operation: id, reason }] };
+        resource === undefined ? { result: false } : { result: true, change: { cancel: [{ operation: id, reason }] } };
       return (await this.transact(key, asked, { by })).result;
     } catch (error) {
       // It has ended between the look and the change.
@@ -466,7 +475,7 @@ class StoreJournal implements Journal {
     if (draft === undefined) return;
     if (draft.accepted.length > 0)
       this.#reached(when === "before" ? "before accept is committed" : "after accept is committed");
-    else if (draft.entries[0]?.kind === "cancel requested")
+    else if (draft.entries.some(({ kind }) => kind === "cancel requested"))
       this.#reached(when === "before" ? "before cancel is committed" : "after cancel is committed");
   }
 

@@ -16,6 +16,8 @@ export const limits = {
   /** Values that one journal follows. */
   followed: 1_000,
   stepsOfAnOperation: 1_000,
+  /** Of what an operation says of itself in a word: it is carried along with the record. */
+  briefBytes: 1_024,
   /** Of a cancellation. */
   reasonBytes: 4_096,
   /** Of a delay, a deadline or a sleep: a hundred years. */

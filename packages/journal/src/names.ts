@@ -61,6 +61,10 @@ export function checkLane(lane: string): void {
 /** What the journal keeps for itself among keys, parts and labels. */
 const reservedPrefix = "osbert.";
 
+export function isReserved(name: string): boolean {
+  return name.startsWith(reservedPrefix);
+}
+
 /** Under this key an encrypted store keeps which encryption keys are in use in it. */
 export const keyRegisterKey = "osbert.keys";
 

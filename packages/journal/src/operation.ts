@@ -28,6 +28,8 @@ export type Mode = "exclusive" | "shared";
 export interface NewOperation {
   readonly kind: string;
   readonly input?: Json;
+  /** What is to be known of it without reading its input, by whoever decides while it is open. At most 1,024 bytes. */
+  readonly brief?: Json;
   /** The part that it is about, if not the resource itself. */
   readonly part?: string;
   /** As the kind says, unless given. */
@@ -70,7 +72,14 @@ export interface OpenOperation {
   readonly steps: readonly (readonly [name: string, seq: number])[];
   /** Begun waits: name, when it is over. */
   readonly waits: readonly (readonly [name: string, until: number])[];
+  /** Polls that go on; missing: none. */
+  readonly polls?: readonly PollPlace[];
+  /** A word of the user's own; missing: none was given. */
+  readonly brief?: Json;
 }
+
+/** How far a poll has got: when to look again, how often it was looked, and when for the first time. */
+export type PollPlace = readonly [name: string, until: number, looks: number, since: number];
 
 /**
  * `running`: an engine is at it. `waiting`: for its next attempt, a wait of its own, or the time it was asked for. `queued`: others are before it,
@@ -81,6 +90,13 @@ export type OperationState = "running" | "waiting" | "queued" | "held" | "paused
 /** An open operation as it is told: with its state at the moment of reading. */
 export interface ListedOperation extends OpenOperation {
   readonly state: OperationState;
+}
+
+/** An open operation with the words of the request for it. */
+export interface AskedOperation extends ListedOperation {
+  /** Who asked for it. */
+  readonly author: Actor;
+  readonly input: Json;
 }
 
 export interface CancelRequest {

@@ -1,16 +1,24 @@
 import { viewOf } from "./decisions/draft.js";
 import { type Moment, withStateInQueue, withStates } from "./decisions/operation-state.js";
-import { queuePartId, queuePrefix } from "./decisions/queue.js";
+import { queuePartIds } from "./decisions/queue.js";
 import type { Snapshot } from "./engine/cell.js";
+import { originFrom } from "./engine/origin.js";
+import { operationsIn, readWithQueue } from "./engine/read-with-queue.js";
 import { isLeased } from "./engine/writer.js";
 import { JournalError } from "./errors.js";
 import type { Json } from "./json.js";
-import { checkKey, isKeepable } from "./names.js";
+import { checkKey, isKeepable, isReserved } from "./names.js";
 import type { Observe } from "./observe.js";
-import { acceptedSeq, type ListedOperation, type OpenOperation, type Outcome } from "./operation.js";
+import {
+  type AskedOperation,
+  acceptedSeq,
+  type ListedOperation,
+  type OpenOperation,
+  type Outcome,
+} from "./operation.js";
 import type { Entry, Resource } from "./resource.js";
 import { stateOf } from "./state.js";
-import { type Label, type Store, type StoredRecord, setAsideLabel } from "./store.js";
+import { type Label, type Store, type StoredEntry, type StoredRecord, setAsideLabel } from "./store.js";
 import { toEntry } from "./to-entry.js";
 
 export interface EntryPage {
@@ -22,6 +30,11 @@ export interface EntryPage {
 }
 
 export interface PartPage {
+  readonly after?: string;
+  readonly limit?: number;
+}
+
+export interface OperationPage {
   readonly after?: string;
   readonly limit?: number;
 }
@@ -87,8 +100,8 @@ export class Reader {
 
   async read(key: string, parts: readonly string[]): Promise<Resource | undefined> {
     checkKey(key);
-    const found = await this.#store.read(key, parts);
-    return found === undefined ? undefined : this.#view(found.record, found.parts);
+    const { found, waiting } = await readWithQueue(this.#store, key, parts, parts);
+    return found && this.#view(found.record, found.parts, operationsIn(waiting));
   }
 
   async entries(key: string, range: EntryPage): Promise<readonly Entry[]> {
@@ -106,7 +119,7 @@ export class Reader {
     const limit = pageSize(page.limit);
     const found = await this.#store.parts(key, { prefix, after: page.after ?? null, limit });
     const items = found
-      .filter(({ id }) => !id.startsWith(queuePrefix))
+      .filter(({ id }) => !isReserved(id))
       .map(({ id, body }) => ({ id, value: JSON.parse(body) as Json }));
     return { items, next: found.length < limit ? null : (found.at(-1)?.id ?? null) };
   }
@@ -146,13 +159,12 @@ export class Reader {
   async operation(key: string, id: string): Promise<OperationStatus | undefined> {
     checkKey(key);
     const accepted = acceptedSeq(id);
-    const queuePart = queuePartId(id);
-    if (accepted === undefined || queuePart === undefined) return undefined;
-    const found = await this.#store.read(key, [queuePart]);
+    if (accepted === undefined) return undefined;
+    const found = await this.#store.read(key, queuePartIds(id));
     if (found === undefined) return undefined;
     const state = stateOf(found.record);
     const { last } = state;
-    const waiting = found.parts.get(queuePart);
+    const [waiting] = found.parts.values();
     const moment = this.#momentOf({ record: found.record, state });
     const operation =
       withStates(state.open, moment).find((candidate) => candidate.id === id) ??
@@ -172,6 +184,22 @@ export class Reader {
     return { id, kind, part, status: outcome.kind, open: null, outcome };
   }
 
+  /** The queue is read whole, so that it is of one moment; the requests are read for one page of it. */
+  async operations(key: string, { after, limit }: OperationPage): Promise<Page<AskedOperation>> {
+    checkKey(key);
+    const { found, waiting } = await readWithQueue(this.#store, key, [], "all");
+    const open = found === undefined ? [] : this.#view(found.record, new Map(), operationsIn(waiting)).open;
+    const from = after === undefined ? 0 : placeBehind(open, after);
+    const page = open.slice(from, from + pageSize(limit));
+    const seqs = page.map(({ id }) => acceptedSeq(id) ?? 0);
+    const entries = seqs.length === 0 ? [] : await this.#store.entries(key, { kind: "numbers", seqs });
+    const isLast = from + page.length >= open.length;
+    return {
+      items: page.map((operation) => ({ ...operation, ...requestFor(operation, entries) })),
+      next: isLast ? null : (page.at(-1)?.id ?? null),
+    };
+  }
+
   #readable(found: readonly StoredRecord[]): readonly Resource[] {
     const items: Resource[] = [];
     for (const record of found) {
@@ -185,15 +213,32 @@ export class Reader {
     return items;
   }
 
-  #view(record: StoredRecord, parts: ReadonlyMap<string, string>): Resource {
+  #view(record: StoredRecord, parts: ReadonlyMap<string, string>, behind: readonly OpenOperation[] = []): Resource {
     const state = stateOf(record);
-    return viewOf(record.key, record.seq, state, parts, this.#momentOf({ record, state }));
+    return viewOf(record.key, record.seq, state, parts, this.#momentOf({ record, state }), behind);
   }
 
   #momentOf(snapshot: Snapshot): Moment {
     const { now, isPaused } = this.#ports;
     return { leased: isLeased(snapshot), now: now(), isPaused };
   }
+}
+
+/** Behind the operation that an earlier page ended with, or, if that has ended meanwhile, behind what was accepted before it. */
+function placeBehind(open: readonly OpenOperation[], after: string): number {
+  const index = open.findIndex(({ id }) => id === after);
+  if (index >= 0) return index + 1;
+  const seq = acceptedSeq(after);
+  if (seq === undefined) throw new JournalError("invalid-change", "after is not what an earlier page gave as next");
+  return open.findLastIndex(({ id }) => (acceptedSeq(id) ?? 0) < seq) + 1;
+}
+
+function requestFor(
+  operation: OpenOperation,
+  entries: readonly StoredEntry[],
+): Pick<AskedOperation, "author" | "input"> {
+  const { input, attribution } = originFrom(entries, { ...operation, steps: [] });
+  return { author: attribution.actor, input };
 }
 
 /** What an earlier page said of where the next one begins. It comes from outside. */

@@ -9,7 +9,10 @@ export interface Resource {
   readonly labels: Readonly<Record<string, string>>;
   /** Those of the wanted parts that exist. */
   readonly parts: ReadonlyMap<string, Json>;
-  /** The first open operations, in their order: all of them if none is `queued`, else at least 32. */
+  /**
+   * The first open operations, in their order: all of them if none is `queued`, else at least 32. Behind them, those about the wanted parts, or all
+   * others, as it was asked for.
+   */
   readonly open: readonly ListedOperation[];
   /** How many more are behind them. */
   readonly queued: number;
@@ -40,11 +43,16 @@ export interface ResourceChange {
   readonly parts?: Readonly<Record<string, Json>>;
   /** Entries of the user's own kinds. */
   readonly entries?: readonly { readonly kind: string; readonly payload?: Json; readonly operation?: string }[];
+  /**
+   * Operations to end (J8). What nobody can be running ends with this commit, the rest is told to stop. Their ends build on what the change
+   * makes of the resource, and come before what it accepts.
+   */
+  readonly cancel?: readonly Cancellation[] | CancelOthers;
   /** Operations to do. */
   readonly accept?: readonly NewOperation[];
-  /** Not to be started until released; those behind them go on. Only operations that have not started. */
-  readonly hold?: readonly string[];
-  readonly release?: readonly string[];
+  /** Not to be started until released; those behind them go on. Only operations that have not started; "others": all those. */
+  readonly hold?: readonly string[] | "others";
+  readonly release?: readonly string[] | "others";
   /** Open operations that wait for their time (the next attempt, a wait of their own) and are to go on now. */
   readonly hurry?: readonly string[];
   /** The open operations that have not started, in their new order. Those not named stay behind them in their old order. */
@@ -58,9 +66,18 @@ export interface Cancellation {
   readonly reason: string;
 }
 
-export type Decision<Result> =
-  | { readonly result: Result; readonly change?: undefined; readonly cancel?: undefined }
-  | { readonly result: Result; readonly change?: ResourceChange; readonly cancel?: readonly Cancellation[] };
+/** Every open operation, however many wait: but not what the same change accepts, nor the operation that makes the change. */
+export interface CancelOthers {
+  readonly others: true;
+  readonly reason: string;
+}
+
+export interface Decision<Result> {
+  readonly result: Result;
+  readonly change?: ResourceChange;
+  /** What is to be ended stands in the change: written here it would be lost. */
+  readonly cancel?: never;
+}
 
 /** Pure: from what is stored to what to do. May be called several times for one change; only the last call counts. */
 export type Decide<Result> = (resource: Resource | undefined, now: number) => Decision<Result>;

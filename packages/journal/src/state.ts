@@ -14,6 +14,10 @@ export interface ResourceState {
   readonly open: readonly OpenOperation[];
   /** How many more wait there. */
   readonly queued: number;
+  /** How many of them are held; missing: none. */
+  readonly queuedHeld?: number;
+  /** The others have higher numbers than this. Missing: nobody knows, or there are none. */
+  readonly queuedAfter?: number;
   /** The earliest deadline among them, or one that was. */
   readonly queuedDeadlineAt: number | null;
   readonly last: FinishedOperation | null;

@@ -146,7 +146,7 @@ export interface Lease {
 
 export interface StoredRecord {
   readonly key: string;
-  /** The number of its newest entry; every commit raises it. */
+  /** The number of its newest entry. Every commit raises it, or, if it brings no entry, the epoch. */
   readonly seq: number;
   /** How often its runner changed; fences off late writers. */
   readonly epoch: number;
@@ -208,7 +208,10 @@ export interface Change {
   readonly lease: Lease | null | "keep";
   /** "keep" leaves the due time as it is. */
   readonly dueAt: number | null | "keep";
-  /** At least one. They are numbered expected.seq + 1, + 2, …; the last number is the new seq. Stamped with the store's clock. */
+  /**
+   * They are numbered expected.seq + 1, + 2, …; the last number is the new seq. Stamped with the store's clock. None only where the epoch is
+   * raised: each commit raises one of the two, so that none is made on what another has changed.
+   */
   readonly entries: readonly NewEntry[];
   /** Parts to write and to remove; no id is in both. */
   readonly putParts: readonly StoredPart[];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Draft, type DraftBase, NeedsParts } from "../src/decisions/draft.js";
-import { queuePartId, queuePrefix, windowSize } from "../src/decisions/queue.js";
+import { mostInRecord, queuePartId, queuePrefix, windowSize } from "../src/decisions/queue.js";
 import { defaultRetention } from "../src/decisions/retention.js";
 import { JournalError, type JournalErrorCode } from "../src/errors.js";
 import type { Attribution, OpenOperation } from "../src/operation.js";
@@ -16,6 +16,7 @@ function draftOf(base: Partial<DraftBase> = {}): Draft {
     seq: 10,
     state: emptyState,
     parts: new Map(),
+    hasQueue: false,
     leased: false,
     isPaused: () => false,
     now: 1_000,
@@ -192,10 +193,17 @@ describe("cancel", () => {
 
   test("what waits in a part is read first, and taken out", () => {
     const waiting = operation("99-abc");
-    const part = queuePartId(waiting) ?? "";
+    const part = queuePartId(waiting);
+    const heldPart = queuePartId({ ...waiting, held: true });
     const state = stateOf("x1", { queued: 1 });
     expect(() => draftOf({ state }).cancel("99-abc", "no", ann)).toThrow(NeedsParts);
-    const draft = draftOf({ state, parts: new Map([[part, JSON.stringify(waiting)]]) });
+    const draft = draftOf({
+      state,
+      parts: new Map([
+        [part, JSON.stringify(waiting)],
+        [heldPart, null],
+      ]),
+    });
     draft.cancel("99-abc", "no", ann);
     expect([draft.state.queued, [...draft.deleteParts], draft.finished.length]).toEqual([0, [part], 1]);
   });
@@ -234,11 +242,69 @@ describe("settle", () => {
   });
 });
 
+describe("poll", () => {
+  test("however often it looks, no entry tells of it, what is kept does not grow, and no limit is met", () => {
+    let open = operation("4-abc");
+    let draft = draftOf();
+    for (let looks = 1; looks <= 2_000; looks++) {
+      draft = draftOf({ state: { ...emptyState, open: [open] } });
+      draft.rest(open, ["answer", 1_000 + looks, looks, 1_000]);
+      open = draft.state.open[0] as OpenOperation;
+    }
+    expect([draft.entries.length, draft.isEmpty]).toEqual([0, false]);
+    expect(open).toEqual(
+      operation("4-abc", { attempts: 2_000, readyAt: 3_000, polls: [["answer", 3_000, 2_000, 1_000]] }),
+    );
+    draft.recordStep(open, "answer", "seen", ann);
+    expect(draft.state.open[0]).not.toHaveProperty("polls");
+  });
+});
+
+describe("those that wait in parts", () => {
+  const parts = (...operations: readonly OpenOperation[]) =>
+    new Map<string, string | null>(
+      operations.flatMap((one) => [
+        [queuePartId({ ...one, held: !one.held }), null],
+        [queuePartId(one), JSON.stringify(one)],
+      ]),
+    );
+
+  test("a record that is full gives its last ones back, as long as the order allows it", () => {
+    const open = Array.from({ length: mostInRecord }, (_, index) => operation(`${100 + index}-q`));
+    const waiting = operation("900-q");
+    const state = { ...emptyState, open, queued: 1, queuedAfter: 899 };
+    const draft = draftOf({ state, parts: parts(waiting) });
+    draft.apply({ order: ["900-q"] }, ann);
+    expect(names(draft.state.open.slice(0, 2))).toBe("900-q 100-q");
+    expect([draft.state.open.length, draft.state.queued, draft.state.queuedAfter]).toEqual([mostInRecord, 1, 354]);
+    expect([...draft.putParts.keys()]).toEqual([queuePartId(operation("355-q"))]);
+    const unsure = draftOf({ state: { ...state, queuedAfter: 200 }, parts: parts(waiting) });
+    refuses("queue-full", () => unsure.apply({ accept: [{ kind: "job", place: "front" }] }, ann));
+  });
+
+  test("what an earlier version kept as held among the others is found, and gets its own place", () => {
+    const old = operation("900-q", { held: true });
+    const state = { ...emptyState, queued: 1 };
+    const id = queuePartId({ ...old, held: false });
+    const draft = draftOf({ state });
+    draft.refill([{ id, body: JSON.stringify(old) }]);
+    expect([draft.state.queued, draft.state.queuedHeld, [...draft.deleteParts]]).toEqual([1, 1, [id]]);
+    expect([...draft.putParts.keys()]).toEqual([queuePartId(old)]);
+  });
+
+  test("a record without a queue says nothing more than before", () => {
+    const draft = draftOf();
+    draft.apply({ accept: [{ kind: "job" }] }, ann);
+    expect(Object.keys(draft.state).sort()).toEqual(Object.keys(emptyState).sort());
+    expect(Object.keys(draft.accepted[0] ?? {}).sort()).toEqual(Object.keys(operation("1-a")).sort());
+  });
+});
+
 describe("refill", () => {
   test("the window takes as many as it has room for, from the front", () => {
     const waiting = Array.from({ length: windowSize }, (_, index) => operation(`${100 + index}-q`));
     const draft = draftOf({ state: stateOf("x1 x2", { queued: windowSize }) });
-    draft.refill(waiting.map((one) => ({ id: queuePartId(one) ?? "", body: JSON.stringify(one) })));
+    draft.refill(waiting.map((one) => ({ id: queuePartId(one), body: JSON.stringify(one) })));
     expect([draft.state.open.length, draft.state.queued]).toEqual([windowSize, 2]);
     expect(names(draft.state.open.slice(0, 4))).toBe("x1 x2 100-q 101-q");
     expect(draft.deleteParts.size).toBe(windowSize - 2);

@@ -18,7 +18,7 @@ test("cancelling more operations than the record holds does not strand those beh
   const asked = Array.from({ length: 200 }, () => ({ kind: "job" }));
   const { accepted } = await journal.transact("k", () => ({ result: null, change: { accept: asked } }), { by });
   const cancel = accepted.slice(0, 128).map(({ id }) => ({ operation: id, reason: "not wanted" }));
-  await journal.transact("k", () => ({ result: null, cancel }), { by });
+  await journal.transact("k", () => ({ result: null, change: { cancel } }), { by });
   await journal.start();
   const last = accepted.at(-1)?.id ?? "";
   expect(await journal.ended("k", last, { withinMs: 10_000 })).toEqual({ kind: "succeeded", result: "done" });

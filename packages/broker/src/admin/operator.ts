@@ -218,7 +218,7 @@ export class Operator extends Reading {
       await this.#act(key, [], act, "restore", {}, (resource) =>
         instanceData(resource) === undefined
           ? refused("not-found", "there is no such instance")
-          : { kind: "accepted", change: {}, cancel: [] },
+          : { kind: "accepted", change: {} },
       );
     } catch (error) {
       if (error instanceof JournalError && error.code === "unreadable")
@@ -242,9 +242,11 @@ export class Operator extends Reading {
     const decideAndNote: Decide<Decision> = (resource, now) => {
       const decision = decide(resource, now);
       if (decision.kind !== "accepted") return { result: decision };
-      const cancelled = decision.cancel.map(({ operation }) => operation);
+      const { cancel = [] } = decision.change;
+      // Of very many, the first: each of them has its own entries.
+      const cancelled = "others" in cancel ? openIds(resource) : cancel.map(({ operation }) => operation);
       const entry = entryOf(act, action, { ...about, ...(cancelled.length > 0 && { cancelled }) });
-      return { result: decision, change: { ...decision.change, entries: [entry] }, cancel: decision.cancel };
+      return { result: decision, change: { ...decision.change, entries: [entry] } };
     };
     const { result, accepted } = await this.#ports.journal.transact(key, decideAndNote, {
       by: attributionOf(act),
@@ -288,4 +290,8 @@ function keyOf({ platform, instance }: InstanceAddress): string {
 
 function noOperation(): BrokerError {
   return new BrokerError("not-found", "there is no such operation of this instance, or it is not kept any more");
+}
+
+function openIds(resource: Resource | undefined): readonly string[] {
+  return resource?.open.filter(({ cancel }) => cancel === null).map(({ id }) => id) ?? [];
 }

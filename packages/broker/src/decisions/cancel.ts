@@ -11,5 +11,5 @@ export function decideCancel(resource: Resource | undefined, operation: string, 
   // Behind those in sight it can be cancelled too; the journal says if it is not there.
   if (open === undefined && resource.queued === 0)
     return refused("conflict", "the operation is not open: it has ended, or never was");
-  return accepted({}, [{ operation, reason: `by the operator: ${reason}` }]);
+  return accepted({ cancel: [{ operation, reason: `by the operator: ${reason}` }] });
 }

@@ -17,7 +17,6 @@ export const concurrencyError = {
   bindingStopping: () => busy("the binding is being changed; ask again soon"),
   bindingDeleting: () => busy("the binding is being deleted; ask again when it is gone"),
   someBindingBusy: () => busy("a binding of the instance is being changed; ask again when that is over"),
-  manyBindingsBusy: () => busy("many bindings of the instance are being changed; ask again when some are done"),
   cancelled: (verb: Verb, reason: string) => busy(cancelledText(verb, reason)),
   /** `late`: how long was waited. An earlier request was promised that it goes on. */
   goesOn: (late: string) => busy(`${late} and goes on; ask with accepts_incomplete=true`),

@@ -1,4 +1,4 @@
-import type { Cancellation, ResourceChange } from "@osbert/journal";
+import type { ResourceChange } from "@osbert/journal";
 import { BrokerError, type BrokerErrorCode } from "@osbert/protocol";
 
 /** What is decided about a request: a pure value, made from what is stored and what is asked. */
@@ -11,12 +11,12 @@ export type Decision =
   | { readonly kind: "done already" }
   /** It is not there (any more). */
   | { readonly kind: "gone" }
-  | { readonly kind: "accepted"; readonly change: ResourceChange; readonly cancel: readonly Cancellation[] };
+  | { readonly kind: "accepted"; readonly change: ResourceChange };
 
 export function refused(code: BrokerErrorCode, description: string): Decision {
   return { kind: "refused", error: new BrokerError(code, description) };
 }
 
-export function accepted(change: ResourceChange, cancel: readonly Cancellation[] = []): Decision {
-  return { kind: "accepted", change, cancel };
+export function accepted(change: ResourceChange): Decision {
+  return { kind: "accepted", change };
 }

@@ -38,11 +38,9 @@ export function decideDeprovision(resource: Resource | undefined, facts: Deprovi
     return refused("unprocessable", `${left} left; delete the instance's bindings first`);
   }
   const input = { identity } as unknown as Json;
-  return accepted(
-    {
-      data: toDeleting(data) as unknown as Json,
-      accept: [{ kind: "deprovision", lane: laneOf(data.serviceId), input, deadlineMs }],
-    },
-    running === undefined ? [] : [{ operation: running.id, reason: "deleted while it was being provisioned" }],
-  );
+  return accepted({
+    cancel: running === undefined ? [] : [{ operation: running.id, reason: "deleted while it was being provisioned" }],
+    data: toDeleting(data) as unknown as Json,
+    accept: [{ kind: "deprovision", lane: laneOf(data.serviceId), input, deadlineMs }],
+  });
 }

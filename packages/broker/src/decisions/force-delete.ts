@@ -1,4 +1,4 @@
-import type { Cancellation, Json, Resource } from "@osbert/journal";
+import type { Json, Resource } from "@osbert/journal";
 import type { Force } from "../records/forced-result.js";
 import { instanceData, toDeleting } from "../records/instance-record.js";
 import { laneOf } from "../records/lane.js";
@@ -9,22 +9,17 @@ export function decideForceDelete(resource: Resource | undefined, force: Force):
   const data = instanceData(resource);
   if (resource === undefined || data === undefined || data.phase === "gone")
     return refused("not-found", "there is no such instance");
-  const cancel: readonly Cancellation[] = resource.open
-    .filter((operation) => operation.cancel === null)
-    .map(({ id }) => ({ operation: id, reason: "an operator deletes the instance by force" }));
-  return accepted(
-    {
-      data: toDeleting(data) as unknown as Json,
-      accept: [
-        {
-          kind: "deprovision",
-          lane: laneOf(data.serviceId),
-          input: { identity: null, force } as unknown as Json,
-          // Its functions have a time of their own; beyond that there is nothing that could be given up.
-          deadlineMs: null,
-        },
-      ],
-    },
-    cancel,
-  );
+  return accepted({
+    cancel: { others: true, reason: "an operator deletes the instance by force" },
+    data: toDeleting(data) as unknown as Json,
+    accept: [
+      {
+        kind: "deprovision",
+        lane: laneOf(data.serviceId),
+        input: { identity: null, force } as unknown as Json,
+        // Its functions have a time of their own; beyond that there is nothing that could be given up.
+        deadlineMs: null,
+      },
+    ],
+  });
 }

@@ -31,20 +31,14 @@ export function decideUnbind(resource: Resource | undefined, facts: UnbindFacts)
   if (running?.kind === "unbind") return { kind: "repeated", operation: running.id };
   const onInstance = instanceOperation(resource);
   if (onInstance !== undefined) return mustWait(concurrencyError.instanceBusy(onInstance.kind));
-  // Its bind (or unbind) waits so far back that it is not in sight, so that it cannot be cancelled; what is accepted beside it would race it.
-  const isOpen = existing.phase === "creating" || existing.phase === "deleting";
-  if (running === undefined && isOpen && (resource?.queued ?? 0) > 0)
-    return mustWait(concurrencyError.manyBindingsBusy());
   // What a bind that is cancelled here has recorded is needed to undo it.
   const undo = undoing(existing.undo, running?.steps ?? []);
   // Behind the bind that it cancels, or whatever else has not ended yet: alone, so that it is over before it is undone.
   const mode = isBusy(resource, part) ? "exclusive" : "shared";
   const input = { identity } as unknown as Json;
-  return accepted(
-    {
-      parts: { [part]: bindingToDeleting(existing, { undo }) as unknown as Json },
-      accept: [{ kind: "unbind", part, mode, lane: laneOf(data.serviceId), input, deadlineMs }],
-    },
-    running === undefined ? [] : [{ operation: running.id, reason: "deleted while it was being bound" }],
-  );
+  return accepted({
+    cancel: running === undefined ? [] : [{ operation: running.id, reason: "deleted while it was being bound" }],
+    parts: { [part]: bindingToDeleting(existing, { undo }) as unknown as Json },
+    accept: [{ kind: "unbind", part, mode, lane: laneOf(data.serviceId), input, deadlineMs }],
+  });
 }

@@ -40,9 +40,7 @@ async function cancelUnseen(
   const undoIfOpen: Decide<boolean> = (resource) => {
     const isOpen = resource?.open.some(({ id }) => id === operation);
     const decision = isOpen ? undo?.(resource) : undefined;
-    return decision?.kind === "accepted"
-      ? { result: true, change: decision.change, cancel: decision.cancel }
-      : { result: false };
+    return decision?.kind === "accepted" ? { result: true, change: decision.change } : { result: false };
   };
   const undone = undo !== null && (await journal.transact(key, undoIfOpen, { by, parts })).result;
   // What has not even begun, because many others are before it, has nothing to undo.

@@ -6,7 +6,7 @@ import { bindingOperation } from "../records/open-operations.js";
 import type { Answer } from "./answer.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { optionalText } from "./fields.js";
-import { ended, endedEarlier, inProgress, isPaused, polled } from "./last-operation.js";
+import { ended, endedEarlier, inProgress, polled } from "./last-operation.js";
 
 /** GET …/service_bindings/:binding/last_operation. */
 export async function bindingLastOperation(ports: EndpointPorts, request: VerbRequest): Promise<Answer> {
@@ -21,11 +21,7 @@ export async function bindingLastOperation(ports: EndpointPorts, request: VerbRe
     operation === null
       ? bindingOperation(resource, part)
       : resource?.open.find((candidate) => candidate.id === operation && candidate.part === part);
-  if (open !== undefined) return polled(ports, inProgress(open, isPaused(ports, resource)));
-  // Its bind or unbind may wait so far back that it is not in sight; what ended before is not what is asked about.
-  const isQueued = operation === null && (resource?.queued ?? 0) > 0;
-  if (isQueued && record?.phase === "creating") return polled(ports, inProgress({ kind: "bind", description: null }));
-  if (isQueued && record?.phase === "deleting") return polled(ports, inProgress({ kind: "unbind", description: null }));
+  if (open !== undefined) return polled(ports, inProgress(open));
   const removed = data?.removed.findLast(([id]) => id === binding)?.[1];
   const last = record?.last ?? removed;
   if (last != null && (operation === null || last.id === operation)) return polled(ports, ended(last));

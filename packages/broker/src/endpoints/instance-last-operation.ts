@@ -5,7 +5,7 @@ import { instanceOperation } from "../records/open-operations.js";
 import type { Answer } from "./answer.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { optionalText } from "./fields.js";
-import { ended, endedEarlier, inProgress, isPaused, polled } from "./last-operation.js";
+import { ended, endedEarlier, inProgress, polled } from "./last-operation.js";
 
 /** GET /v2/service_instances/:instance/last_operation. */
 export async function instanceLastOperation(ports: EndpointPorts, request: VerbRequest): Promise<Answer> {
@@ -18,7 +18,7 @@ export async function instanceLastOperation(ports: EndpointPorts, request: VerbR
     operation === null
       ? instanceOperation(resource)
       : resource.open.find(({ id, part }) => id === operation && part === null);
-  if (open !== undefined) return polled(ports, inProgress(open, isPaused(ports, resource)));
+  if (open !== undefined) return polled(ports, inProgress(open));
   // B6: of a deleted instance, only as long as the operation itself is kept.
   const isKept = data.phase !== "gone" || resource.last !== null;
   if (isKept && data.last !== null && (operation === null || data.last.id === operation))

@@ -1,18 +1,15 @@
-import type { OpenOperation, Resource } from "@osbert/journal";
+import type { ListedOperation } from "@osbert/journal";
 import type { LastOperationResponse } from "@osbert/protocol";
 import { doing } from "../decisions/concurrency.js";
 import { type EndedOperation, endedOperation } from "../records/ended-operation.js";
-import { instanceData } from "../records/instance-record.js";
 import type { Verb } from "../service/verb.js";
 import { type Answer, answer, inProgressAnswer } from "./answer.js";
 import type { EndpointPorts } from "./endpoint.js";
 
 /** What `last_operation` says of an operation that has not ended. */
-export function inProgress(
-  { kind, description }: Pick<OpenOperation, "kind" | "description">,
-  isPaused = false,
-): LastOperationResponse {
-  if (isPaused) return { state: "in progress", description: `${kind} waits: the service is paused by its operator` };
+export function inProgress({ kind, description, state }: ListedOperation): LastOperationResponse {
+  if (state === "paused")
+    return { state: "in progress", description: `${kind} waits: the service is paused by its operator` };
   return { state: "in progress", description: said(description) ?? `the resource ${doing(kind)}` };
 }
 
@@ -52,12 +49,6 @@ export async function endedEarlier(
   if (status === undefined || status.part !== part) return undefined;
   if (status.open !== null) return inProgress(status.open);
   return status.outcome === null ? undefined : ended(endedOperation(operation, status.kind as Verb, status.outcome));
-}
-
-/** Accepted, and begun by nobody as long as the operator says so. */
-export function isPaused(ports: EndpointPorts, resource: Resource | undefined): boolean {
-  const data = instanceData(resource);
-  return data !== undefined && resource?.running === false && ports.isPaused(data.serviceId);
 }
 
 export function polled(ports: EndpointPorts, body: LastOperationResponse): Answer {

@@ -43,7 +43,7 @@ export async function runPipeline(ports: EndpointPorts, request: PipelineRequest
   const decide: Decide<Decided> = (resource, now) => {
     const decision = withinRule(request.decide(resource, now), rule, ports, serviceId);
     const result = { decision, resource };
-    return decision.kind === "accepted" ? { result, change: decision.change, cancel: decision.cancel } : { result };
+    return decision.kind === "accepted" ? { result, change: decision.change } : { result };
   };
   const { result, accepted } = await ports.journal.transact(key, decide, {
     by: attributionOf(caller),

@@ -1,7 +1,7 @@
-import type { OpenOperation, Resource } from "@osbert/journal";
+import type { ListedOperation, Resource } from "@osbert/journal";
 
 /** The open operation on the instance itself, if there is one; a cancelled one that has not ended yet does not count. */
-export function instanceOperation(resource: Resource | undefined): OpenOperation | undefined {
+export function instanceOperation(resource: Resource | undefined): ListedOperation | undefined {
   return resource?.open.find((operation) => operation.part === null && operation.cancel === null);
 }
 
@@ -10,10 +10,10 @@ export function isBusy(resource: Resource | undefined, part: string | null): boo
   return resource?.open.some((operation) => operation.part === part) ?? false;
 }
 
-export function bindingOperation(resource: Resource | undefined, part: string): OpenOperation | undefined {
+export function bindingOperation(resource: Resource | undefined, part: string): ListedOperation | undefined {
   return resource?.open.find((operation) => operation.part === part && operation.cancel === null);
 }
 
-export function someBindingOperation(resource: Resource | undefined): OpenOperation | undefined {
+export function someBindingOperation(resource: Resource | undefined): ListedOperation | undefined {
   return resource?.open.find((operation) => operation.part !== null);
 }

@@ -9,6 +9,7 @@ import { lanesTests } from "./engine/lanes.js";
 import { oneRunnerTests, takeOverByAnotherTests } from "./engine/one-runner.js";
 import { operatingTests } from "./engine/operating.js";
 import { orderTests } from "./engine/order.js";
+import { pollingTests } from "./engine/polling.js";
 import { queriesTests } from "./engine/queries.js";
 import { queueTests } from "./engine/queue.js";
 import { refusalsTests } from "./engine/refusals.js";
@@ -29,6 +30,7 @@ const onEveryStore: readonly EngineTests[] = [
   oneRunnerTests,
   stepsTests,
   waitingTests,
+  pollingTests,
   orderTests,
   cancelTests,
   attributionTests,

@@ -1,7 +1,15 @@
 import { JournalError } from "../errors.js";
 import { checkJsonType, type Json, toJsonText } from "../json.js";
 import { limits } from "../limits.js";
-import { checkEntryKind, checkLabels, checkLane, checkOperationId, checkPartId, checkSpan } from "../names.js";
+import {
+  checkEntryKind,
+  checkLabels,
+  checkLane,
+  checkOperationId,
+  checkPartId,
+  checkSpan,
+  isReserved,
+} from "../names.js";
 import {
   type Attribution,
   acceptedSeq,
@@ -12,13 +20,25 @@ import {
   type NewOperation,
   type OpenOperation,
   type Outcome,
+  type PollPlace,
 } from "../operation.js";
 import type { Resource, ResourceChange } from "../resource.js";
 import type { ResourceState } from "../state.js";
 import type { NewEntry } from "../store.js";
 import { defaultDeadlineMs, type KindRules, type Kinds, rulesOf } from "./kind.js";
-import { type Moment, withStates } from "./operation-state.js";
-import { mostInRecord, queuePartId, queuePrefix, roomInRecord, windowSize } from "./queue.js";
+import { type Moment, withStateInQueue, withStates } from "./operation-state.js";
+import {
+  aboutPartId,
+  inOrder,
+  isHeldInQueue,
+  mostInRecord,
+  queuePartId,
+  queuePartIds,
+  queuePrefix,
+  refillAt,
+  roomInRecord,
+  windowSize,
+} from "./queue.js";
 import { agesOf, goesAt, type Retention } from "./retention.js";
 import { inTurn } from "./schedule.js";
 
@@ -29,6 +49,8 @@ export interface DraftBase extends Moment {
   readonly state: ResourceState;
   /** Texts of parts that were read with the record: id → body, `null` for one that does not exist. */
   readonly parts: ReadonlyMap<string, string | null>;
+  /** Whether the parts of all operations that wait are among them. */
+  readonly hasQueue: boolean;
   /** Makes ids of operations unique over incarnations of a key. */
   readonly token: string;
   readonly kinds: Kinds;
@@ -36,10 +58,10 @@ export interface DraftBase extends Moment {
   readonly maxOpen: number;
 }
 
-/** Thrown out of a draft that must see parts which were not read: read them and draft again. */
+/** Thrown out of a draft that must see parts which were not read, or ("queue") all operations that wait in parts: read them and draft again. */
 export class NeedsParts {
-  readonly ids: readonly string[];
-  constructor(ids: readonly string[]) {
+  readonly ids: readonly string[] | "queue";
+  constructor(ids: readonly string[] | "queue") {
     this.ids = ids;
   }
 }
@@ -62,17 +84,23 @@ export class Draft {
     readonly requestId: string | null;
   }[] = [];
 
+  /** The record has changed, and no entry tells of it. */
+  #isQuiet = false;
+
   constructor(base: DraftBase) {
     this.base = base;
     this.state = base.state;
   }
 
   get isEmpty(): boolean {
-    return this.entries.length === 0;
+    return this.entries.length === 0 && !this.#isQuiet;
   }
 
-  /** All that a decision asked for. Cancelled operations end first, so that what is accepted sees their end. */
-  apply(change: ResourceChange, attribution: Attribution): void {
+  /**
+   * All that a decision asked for. Cancelled operations end when it is said what the resource is now, so that their ends build on that, and before
+   * anything is accepted, which then comes after the end of what it replaces. `by`: the operation that asks for it.
+   */
+  apply(change: ResourceChange, attribution: Attribution, by?: string): void {
     if (change.data !== undefined) {
       const text = toJsonText(change.data, limits.jsonBytes, "the data of a resource");
       // A copy: what becomes of the caller's object later is the caller's business.
@@ -91,9 +119,15 @@ export class Draft {
       if (entry.operation !== undefined) checkOperationId(entry.operation);
       this.#append(entry.kind, entry.payload ?? null, attribution, entry.operation ?? null);
     }
+    const { cancel = [] } = change;
+    if ("others" in cancel) this.#cancelOthers(cancel.reason, attribution, by);
+    else {
+      this.#needToEnd(cancel.map(({ operation }) => operation));
+      for (const { operation, reason } of cancel) this.cancel(operation, reason, attribution);
+    }
     for (const asked of change.accept ?? []) this.#accept(asked, attribution);
-    for (const id of change.hold ?? []) this.#hold(id, true, attribution);
-    for (const id of change.release ?? []) this.#hold(id, false, attribution);
+    for (const id of this.#named(change.hold, (one) => !this.#mayHaveStarted(one))) this.#hold(id, true, attribution);
+    for (const id of this.#named(change.release, ({ held }) => held)) this.#hold(id, false, attribution);
     for (const id of change.hurry ?? []) this.#hurry(id, attribution);
     if (change.order !== undefined) this.#reorder(change.order, attribution);
     if (change.gone !== undefined) this.state = { ...this.state, gone: change.gone };
@@ -104,9 +138,7 @@ export class Draft {
 
   /** J8. An operation that nobody can be running ends here and now; else its runner is told to stop and ends it. */
   cancel(id: string, reason: string, attribution: Attribution): void {
-    const operation = this.state.open.find((open) => open.id === id) ?? this.#takeFromQueue(id);
-    if (operation === undefined)
-      throw new JournalError("invalid-change", `there is no open operation ${JSON.stringify(id)}`);
+    const operation = this.#open(id);
     if (operation.cancel !== null) return;
     // It stands in the entry, in the state and in the end of the operation.
     if (Buffer.byteLength(reason) > limits.reasonBytes) {
@@ -117,6 +149,13 @@ export class Draft {
     const mayRun = this.base.leased && inTurn(this.base.state.open).some((open) => open.id === id);
     if (mayRun) this.#replace({ ...operation, cancel });
     else this.settle(operation, { kind: "cancelled", reason }, attribution);
+  }
+
+  #cancelOthers(reason: string, attribution: Attribution, by: string | undefined): void {
+    const others = this.#allOpen().filter(({ id }) => id !== by);
+    this.#need(others.flatMap((operation) => this.#partsToSettle(operation)));
+    // The end of one may have brought about that of another.
+    for (const { id } of others) if (this.#find(id) !== undefined) this.cancel(id, reason, attribution);
   }
 
   /**
@@ -159,9 +198,9 @@ export class Draft {
       description: operation.description,
       seq,
     };
+    this.#remove(operation);
     this.state = {
       ...this.state,
-      open: this.state.open.filter((open) => open.id !== operation.id),
       last: finished,
       pruneAt: earlier(
         this.state.pruneAt,
@@ -181,7 +220,23 @@ export class Draft {
       throw new JournalError("too-large", `an operation has at most ${limits.stepsOfAnOperation} steps`);
     }
     const seq = this.#append("step", { step: name, result }, attribution, operation.id);
-    this.#replace({ ...operation, steps: [...operation.steps, [name, seq]], failures: 0 });
+    const steps: OpenOperation["steps"] = [...operation.steps, [name, seq]];
+    this.#replace({ ...withoutPoll(operation, name), steps, failures: 0 });
+  }
+
+  /**
+   * J5: a poll has seen nothing yet and looks again at a later time. It may do so for days: no entry tells of it, and what is kept does not
+   * grow with it.
+   */
+  rest(operation: OpenOperation, poll: PollPlace): void {
+    const [name, until] = poll;
+    const others = (operation.polls ?? []).filter(([other]) => other !== name);
+    if (others.length >= limits.stepsOfAnOperation) {
+      throw new JournalError("too-large", `an operation has at most ${limits.stepsOfAnOperation} polls at a time`);
+    }
+    const attempts = operation.attempts + 1;
+    this.#replace({ ...operation, polls: [...others, poll], readyAt: until, attempts, failures: 0 });
+    this.#isQuiet = true;
   }
 
   /** J5: the operation goes on at a later time. `wait` names the wait that has begun, if it is one of the author's. */
@@ -209,6 +264,8 @@ export class Draft {
 
   /** What the operation is doing, in the author's words. */
   describe(operation: OpenOperation, description: string, attribution: Attribution): void {
+    // Said again at every look of a poll it is still said once.
+    if (operation.description === description) return;
     this.#append("described", { description }, attribution, operation.id);
     this.#replace({ ...operation, description });
   }
@@ -221,32 +278,41 @@ export class Draft {
     this.state = { ...this.state, pruneAt: nextPruneAt, last };
   }
 
-  /** Brings operations that wait in parts into the record, in their order. */
+  /** Whether operations that wait in parts have a place in the record by now. */
+  get wantsRefill(): boolean {
+    const { open, queued, queuedHeld = 0 } = this.state;
+    if (queued > queuedHeld) return roomInRecord(open) >= refillAt;
+    return queuedHeld > 0 && open.length < refillAt;
+  }
+
+  /** Brings operations that wait in parts into the record, in their order: `waiting` are the first of them, as they were read. */
   refill(waiting: readonly { readonly id: string; readonly body: string }[]): void {
-    let room = roomInRecord(this.state.open);
-    const taken: OpenOperation[] = [];
-    for (const { id, body } of waiting) {
-      if (this.deleteParts.has(id)) continue;
+    const bodies = new Map(waiting.map(({ id, body }) => [id, body]));
+    // What this very draft has put there may be before them.
+    for (const [id, body] of this.putParts) if (id.startsWith(queuePrefix)) bodies.set(id, body);
+    for (const [partId, body] of [...bodies].sort(([one], [other]) => (one < other ? -1 : 1))) {
+      if (this.deleteParts.has(partId)) continue;
+      const { open } = this.state;
+      // Those that are held come last, and into an emptier record.
+      const fits = isHeldInQueue(partId)
+        ? open.length < windowSize
+        : roomInRecord(open) > 0 && open.length < mostInRecord;
+      if (!fits) break;
       const operation = JSON.parse(body) as OpenOperation;
-      if (room <= 0 || this.state.open.length + taken.length >= mostInRecord) break;
-      if (!operation.held) room--;
-      taken.push(operation);
-      this.deleteParts.add(id);
+      this.#remove(operation, partId);
+      if (isHeldInQueue(partId)) this.#insert(operation);
+      else {
+        this.state = { ...this.state, queuedAfter: acceptedSeq(operation.id) ?? 0 };
+        // One that was kept here before held ones had a place of their own.
+        if (operation.held) this.#putInQueue(operation);
+        else this.state = { ...this.state, open: [...this.state.open, operation] };
+      }
     }
-    const queued = this.state.queued - taken.length;
-    const queuedDeadlineAt = queued === 0 ? null : this.state.queuedDeadlineAt;
-    this.state = { ...this.state, open: [...this.state.open, ...taken], queued, queuedDeadlineAt };
   }
 
   /** Ends operations that still wait in parts: their time is up. `rest`: the earliest deadline of the others. */
   settleQueued(ids: readonly string[], outcome: Outcome, rest: number | null): void {
-    // All that is needed at once: each time that something is missing is a read and a new draft.
-    this.#need(ids.flatMap((id) => queuePartId(id) ?? []));
-    this.#need(ids.flatMap((id) => this.#partsToSettleQueued(id)));
-    for (const id of ids) {
-      const operation = this.#takeFromQueue(id);
-      if (operation !== undefined) this.settle(operation, outcome, becauseOf(operation));
-    }
+    for (const operation of this.#needToEnd(ids)) this.settle(operation, outcome, becauseOf(operation));
     this.state = { ...this.state, queuedDeadlineAt: rest };
     if (this.isEmpty) this.touch("a deadline was looked for");
   }
@@ -290,7 +356,8 @@ export class Draft {
     checkLane(lane);
     if (asked.part !== undefined) checkPartId(asked.part);
     const mode = asked.mode ?? rules.mode ?? "exclusive";
-    const payload: Json = { kind: asked.kind, part: asked.part ?? null, mode, input };
+    const brief = asked.brief === undefined ? {} : { brief: briefOf(asked.brief) };
+    const payload: Json = { kind: asked.kind, part: asked.part ?? null, mode, input, ...brief };
     const id = `${base.seq + this.entries.length + 1}-${base.token}`;
     this.#append("accepted", payload, attribution, id);
     checkSpan(asked.delayMs ?? 0, "the delay of an operation");
@@ -319,25 +386,23 @@ export class Draft {
       description: null,
       steps: [],
       waits: [],
+      ...brief,
     };
     this.accepted.push(operation);
     this.#enqueue(operation, asked.place ?? "back");
   }
 
   #enqueue(operation: OpenOperation, place: "back" | "front"): void {
-    const { open, queued, queuedDeadlineAt } = this.state;
-    const fits = open.length < mostInRecord;
-    if (place === "front") {
-      if (!fits)
-        throw new JournalError("queue-full", `at most ${mostInRecord} operations are held or put in front of others`);
-      this.state = { ...this.state, gone: false, open: open.toSpliced(this.#behindStarted(open), 0, operation) };
-    } else if (queued === 0 && roomInRecord(open) > 0 && fits) {
-      this.state = { ...this.state, gone: false, open: [...open, operation] };
-    } else {
-      this.putParts.set(queuePartId(operation) ?? "", JSON.stringify(operation));
-      const deadlineAt = earlier(queuedDeadlineAt, operation.deadlineAt);
-      this.state = { ...this.state, gone: false, queued: queued + 1, queuedDeadlineAt: deadlineAt };
-    }
+    const { open, queued, queuedHeld = 0 } = this.state;
+    this.state = { ...this.state, gone: false };
+    if (place === "front") this.#place(operation, this.#behindStarted(open));
+    else if (operation.held ? open.length < windowSize : queued === queuedHeld && this.#hasRoom)
+      this.state = { ...this.state, open: [...open, operation] };
+    else this.#putInQueue(operation);
+  }
+
+  get #hasRoom(): boolean {
+    return roomInRecord(this.state.open) > 0 && this.state.open.length < mostInRecord;
   }
 
   #hold(id: string, held: boolean, attribution: Attribution): void {
@@ -347,15 +412,26 @@ export class Draft {
       throw new JournalError("invalid-change", `operation ${id} has started; it cannot be held any more`);
     }
     this.#append(held ? "held" : "released", null, attribution, id);
-    this.#replace({ ...operation, held });
-    if (held) return;
+    const changed = { ...operation, held };
+    const index = this.state.open.findIndex((open) => open.id === id);
+    if (held && index >= 0 && this.state.open.length <= windowSize) {
+      this.#replace(changed);
+      return;
+    }
+    this.#remove(operation);
+    if (held) this.#putInQueue(changed);
     // J7: what has started while it stood aside goes first, or both would run at once.
-    const others = this.state.open.filter((open) => open.id !== id);
-    const place = Math.max(
-      this.state.open.findIndex((open) => open.id === id),
-      this.#behindStarted(others),
-    );
-    this.state = { ...this.state, open: others.toSpliced(place, 0, { ...operation, held }) };
+    else if (index >= 0) this.#place(changed, this.#placeAfterRelease(changed, index));
+    else this.#insert(changed);
+  }
+
+  /** Its own place, or behind what has started, and there behind older ones that were released before it. */
+  #placeAfterRelease(operation: OpenOperation, index: number): number {
+    const { open } = this.state;
+    const started = this.#behindStarted(open);
+    if (index >= started) return index;
+    const newer = open.findIndex((other, place) => place >= started && seqOf(other) > seqOf(operation));
+    return newer < 0 ? open.length : newer;
   }
 
   /** Its waits are over, too: else it would go back to sleep at once. One that is ready waits for nothing but its turn. */
@@ -365,7 +441,8 @@ export class Draft {
     if (operation.readyAt <= now) return;
     this.#append("hurried", null, attribution, id);
     const waits = operation.waits.map(([name, until]) => [name, Math.min(until, now)] as const);
-    this.#replace({ ...operation, readyAt: now, waits });
+    const polls = operation.polls?.map(([name, until, ...rest]): PollPlace => [name, Math.min(until, now), ...rest]);
+    this.#replace({ ...operation, readyAt: now, waits, ...(polls && { polls }) });
   }
 
   /** The first place behind all that may have started. */
@@ -374,14 +451,17 @@ export class Draft {
   }
 
   #reorder(order: readonly string[], attribution: Attribution): void {
+    this.#needQueued(order);
     const named = [...new Set(order)].map((id) => this.#open(id));
     const started = named.find((operation) => this.#mayHaveStarted(operation));
     if (started !== undefined)
       throw new JournalError("invalid-change", `operation ${started.id} has started; it keeps its place`);
-    const first = this.state.open.filter((operation) => this.#mayHaveStarted(operation));
-    const rest = this.state.open.filter((operation) => !first.includes(operation) && !named.includes(operation));
     this.#append("reordered", { order: [...order] }, attribution, null);
-    this.state = { ...this.state, open: [...first, ...named, ...rest] };
+    for (const operation of named) this.#remove(operation);
+    const first = this.state.open.filter((operation) => this.#mayHaveStarted(operation));
+    const rest = this.state.open.filter((operation) => !first.includes(operation));
+    this.state = { ...this.state, open: [...first, ...rest] };
+    for (const [index, operation] of named.entries()) this.#place(operation, first.length + index);
   }
 
   #mayHaveStarted(operation: OpenOperation): boolean {
@@ -390,30 +470,149 @@ export class Draft {
   }
 
   #open(id: string): OpenOperation {
-    const operation = this.state.open.find((open) => open.id === id);
-    if (operation === undefined) {
-      throw new JournalError(
-        "invalid-change",
-        `${JSON.stringify(id)} is not among the first ${windowSize} open operations`,
-      );
-    }
+    const operation = this.#find(id);
+    if (operation === undefined)
+      throw new JournalError("invalid-change", `there is no open operation ${JSON.stringify(id)}`);
     return operation;
   }
 
-  /** An operation that still waits in a part, taken out of it: it is about to end. */
-  #takeFromQueue(id: string): OpenOperation | undefined {
-    const partId = this.state.queued > 0 ? queuePartId(id) : undefined;
-    if (partId === undefined) return undefined;
-    const body = this.#partText(partId);
-    const operation = body === null ? undefined : (JSON.parse(body) as OpenOperation);
-    if (operation?.id !== id) return undefined;
-    this.deleteParts.add(partId);
-    this.state = { ...this.state, queued: this.state.queued - 1 };
-    return operation;
+  #find(id: string): OpenOperation | undefined {
+    return this.state.open.find((open) => open.id === id) ?? this.#inQueue(id);
+  }
+
+  /** An operation that waits in a part. */
+  #inQueue(id: string): OpenOperation | undefined {
+    if (this.state.queued === 0) return undefined;
+    const places = queuePartIds(id);
+    this.#need(places);
+    for (const partId of places) {
+      const body = this.#partText(partId);
+      const operation = body === null ? undefined : (JSON.parse(body) as OpenOperation);
+      if (operation?.id === id) return operation;
+    }
+    return undefined;
+  }
+
+  /** What is needed at once: each time that something is missing is a read and a new draft. */
+  #needQueued(ids: readonly string[]): void {
+    if (this.state.queued === 0) return;
+    const inRecord = new Set(this.state.open.map(({ id }) => id));
+    this.#need(ids.filter((id) => !inRecord.has(id)).flatMap(queuePartIds));
+  }
+
+  /** The same for those that are to end, and answers them. */
+  #needToEnd(ids: readonly string[]): readonly OpenOperation[] {
+    this.#needQueued(ids);
+    const operations = ids.flatMap((id) => this.#find(id) ?? []);
+    this.#need(operations.flatMap((operation) => this.#partsToSettle(operation)));
+    return operations;
+  }
+
+  /** All that are open, those in the record first. */
+  #allOpen(): readonly OpenOperation[] {
+    const { open, queued } = this.state;
+    if (queued === 0) return open;
+    if (!this.base.hasQueue) throw new NeedsParts("queue");
+    const texts = new Map([...this.base.parts, ...this.putParts]);
+    const waiting: OpenOperation[] = [];
+    for (const [id, body] of texts) {
+      if (id.startsWith(queuePrefix) && body !== null && !this.deleteParts.has(id)) waiting.push(JSON.parse(body));
+    }
+    return [...open, ...waiting.sort((one, other) => seqOf(one) - seqOf(other))];
+  }
+
+  /** The ids that are meant: those named, or all others that fit and are not of this change. */
+  #named(
+    ids: readonly string[] | "others" | undefined,
+    fits: (operation: OpenOperation) => boolean,
+  ): readonly string[] {
+    if (ids !== "others") {
+      this.#needQueued(ids ?? []);
+      return ids ?? [];
+    }
+    const isNew = ({ id }: OpenOperation) => this.accepted.some((accepted) => accepted.id === id);
+    return this.#allOpen()
+      .filter((operation) => fits(operation) && !isNew(operation))
+      .map(({ id }) => id);
+  }
+
+  /** Takes an operation out of the record, or out of the part in which it waits. */
+  #remove(operation: OpenOperation, partId?: string): void {
+    const { open, queued, queuedHeld = 0 } = this.state;
+    if (open.some(({ id }) => id === operation.id)) {
+      this.state = { ...this.state, open: open.filter(({ id }) => id !== operation.id) };
+      return;
+    }
+    // Earlier versions kept held ones among the others.
+    const place = partId ?? queuePartIds(operation.id).find((id) => this.#partText(id) !== null);
+    if (place === undefined) return;
+    for (const id of [place, ...(operation.part === null ? [] : [aboutPartId(operation, operation.part)])]) {
+      this.putParts.delete(id);
+      this.deleteParts.add(id);
+    }
+    this.#count(queued - 1, isHeldInQueue(place) ? queuedHeld - 1 : queuedHeld);
+  }
+
+  /** Behind the record, where its number says. */
+  #putInQueue(operation: OpenOperation): void {
+    const { queued, queuedHeld = 0, queuedAfter, queuedDeadlineAt } = this.state;
+    const isFirst = queued === queuedHeld;
+    this.#putOwnPart(queuePartId(operation), JSON.stringify(operation));
+    if (operation.part !== null) this.#putOwnPart(aboutPartId(operation, operation.part), JSON.stringify(operation.id));
+    this.state = { ...this.state, queuedDeadlineAt: earlier(queuedDeadlineAt, operation.deadlineAt) };
+    this.#count(queued + 1, operation.held ? queuedHeld + 1 : queuedHeld);
+    if (operation.held) return;
+    const before = seqOf(operation) - 1;
+    if (isFirst || queuedAfter !== undefined)
+      this.state = { ...this.state, queuedAfter: Math.min(before, isFirst ? before : (queuedAfter ?? 0)) };
+  }
+
+  #putOwnPart(id: string, body: string): void {
+    this.deleteParts.delete(id);
+    this.putParts.set(id, body);
+  }
+
+  /** How many wait in parts. What says nothing about them is left out, so that it costs those nothing who have none. */
+  #count(queued: number, held: number): void {
+    const { queuedHeld: _, queuedAfter, queuedDeadlineAt, ...rest } = this.state;
+    this.state = {
+      ...rest,
+      queued,
+      queuedDeadlineAt: queued === 0 ? null : queuedDeadlineAt,
+      ...(held > 0 && { queuedHeld: held }),
+      ...(queued > held && queuedAfter !== undefined && { queuedAfter }),
+    };
+  }
+
+  /** At a place in the record. If that is full, the last ones there go back to where they came from, as long as the order allows it. */
+  #place(operation: OpenOperation, index: number): void {
+    this.state = { ...this.state, open: this.state.open.toSpliced(index, 0, operation) };
+    while (this.state.open.length > mostInRecord) {
+      const { open, queued, queuedHeld = 0, queuedAfter = 0 } = this.state;
+      const last = open.at(-1) as OpenOperation;
+      const keepsOrder = last.held || queued === queuedHeld || seqOf(last) <= queuedAfter;
+      if (last.id === operation.id || this.#mayHaveStarted(last) || !keepsOrder)
+        throw new JournalError("queue-full", `at most ${mostInRecord} operations are put in front of others`);
+      this.state = { ...this.state, open: open.slice(0, -1) };
+      this.#putInQueue(last);
+    }
+  }
+
+  /** Where its number says: behind the older ones, and behind what has started. */
+  #insert(operation: OpenOperation): void {
+    const { open, queued, queuedHeld = 0 } = this.state;
+    const older = open.findLastIndex((other) => seqOf(other) < seqOf(operation)) + 1;
+    const index = operation.held ? older : Math.max(older, this.#behindStarted(open));
+    if (index === open.length && !operation.held && (queued > queuedHeld || !this.#hasRoom))
+      this.#putInQueue(operation);
+    else this.#place(operation, index);
   }
 
   #replace(operation: OpenOperation): void {
-    this.state = { ...this.state, open: this.state.open.map((open) => (open.id === operation.id ? operation : open)) };
+    const { open } = this.state;
+    const isInRecord = open.some(({ id }) => id === operation.id);
+    if (!isInRecord) this.#putOwnPart(queuePartId(operation), JSON.stringify(operation));
+    else this.state = { ...this.state, open: open.map((other) => (other.id === operation.id ? operation : other)) };
   }
 
   #putPart(id: string, value: Json): void {
@@ -431,21 +630,22 @@ export class Draft {
   }
 
   #partText(id: string): string | null {
+    this.#need([id]);
     if (this.deleteParts.has(id)) return null;
-    const body = this.putParts.get(id) ?? this.base.parts.get(id);
-    if (body === undefined) throw new NeedsParts([id]);
-    return body;
+    return this.putParts.get(id) ?? this.base.parts.get(id) ?? null;
   }
 
-  #partsToSettleQueued(id: string): readonly string[] {
-    const body = this.base.parts.get(queuePartId(id) ?? "");
-    if (body == null) return [];
-    const operation = JSON.parse(body) as OpenOperation;
-    return partsToSettle(rulesOf(this.base.kinds, operation.kind) ?? {}, operation);
+  #partsToSettle(operation: OpenOperation): readonly string[] {
+    const rules = rulesOf(this.base.kinds, operation.kind);
+    return rules?.settle === undefined ? [] : partsToSettle(rules, operation);
   }
 
   #need(ids: readonly string[]): void {
-    const known = (id: string) => this.putParts.has(id) || this.deleteParts.has(id) || this.base.parts.has(id);
+    const known = (id: string) =>
+      this.putParts.has(id) ||
+      this.deleteParts.has(id) ||
+      this.base.parts.has(id) ||
+      (this.base.hasQueue && id.startsWith(queuePrefix));
     const missing = new Set(ids.filter((id) => !known(id)));
     if (missing.size > 0) throw new NeedsParts([...missing]);
   }
@@ -486,17 +686,18 @@ export const ownKinds: ReadonlySet<string> = new Set([
   "pruned",
 ]);
 
-/** The resource as decisions see it. */
+/** The resource as decisions see it. `behind`: operations behind those in the record that are to be in sight. */
 export function viewOf(
   key: string,
   seq: number,
   state: ResourceState,
   parts: ReadonlyMap<string, string | null>,
   moment: Moment,
+  behind: readonly OpenOperation[] = [],
 ): Resource {
   const values = new Map<string, Json>();
   for (const [id, body] of parts) {
-    if (body !== null && !id.startsWith(queuePrefix)) values.set(id, JSON.parse(body) as Json);
+    if (body !== null && !isReserved(id)) values.set(id, JSON.parse(body) as Json);
   }
   const { data, labels, queued, last } = state;
   // Told when they are asked for: most decisions do not look at them.
@@ -508,10 +709,13 @@ export function viewOf(
     labels,
     parts: values,
     get open() {
-      open ??= withStates(state.open, moment);
+      open ??= inOrder(
+        withStates(state.open, moment),
+        behind.map((waiting) => withStateInQueue(waiting, moment)),
+      );
       return open;
     },
-    queued,
+    queued: queued - behind.length,
     last,
     running: moment.leased,
   };
@@ -519,6 +723,20 @@ export function viewOf(
 
 export function partsToSettle(rules: KindRules, operation: Pick<OpenOperation, "part">): readonly string[] {
   return operation.part === null ? (rules.reads ?? []) : [...(rules.reads ?? []), operation.part];
+}
+
+function withoutPoll({ polls = [], ...operation }: OpenOperation, name: string): OpenOperation {
+  const others = polls.filter(([other]) => other !== name);
+  return others.length === 0 ? operation : { ...operation, polls: others };
+}
+
+/** A copy: what becomes of the caller's object later is the caller's business. */
+function briefOf(brief: Json): Json {
+  return JSON.parse(toJsonText(brief, limits.briefBytes, "the brief of an operation")) as Json;
+}
+
+function seqOf({ id }: OpenOperation): number {
+  return acceptedSeq(id) ?? 0;
 }
 
 function earlier(a: number | null, b: number | null): number | null {

@@ -2,9 +2,19 @@ import { acceptedSeq, type OpenOperation } from "../operation.js";
 
 /**
  * Operations beyond the first few of a resource wait as parts, one each, so that accepting the 3,000th costs what the first did and
- * the record stays small (J10). They come into the record in their order as it empties.
+ * the record stays small (J10). They come into the record in their order as it empties. Their order is that of their numbers: what was put
+ * into another one stands in the record.
  */
 export const queuePrefix = "osbert.queue/";
+
+/** Held ones wait behind all that can run: filling the record up never wades through them. */
+const heldPrefix = `${queuePrefix}held/`;
+
+/** A small part beside each of them that is about a part of the resource: so it is found by that, without reading the queue. */
+const aboutPrefix = "osbert.about/";
+
+/** In characters, of which none has more than three bytes. */
+const longestBeginning = 150;
 
 /** So many open operations stand in the record itself. Held ones, and those put in front of them, come on top. */
 export const windowSize = 64;
@@ -20,7 +30,46 @@ export function roomInRecord(open: readonly OpenOperation[]): number {
   return windowSize - open.reduce((count, { held }) => (held ? count : count + 1), 0);
 }
 
-export function queuePartId(operation: OpenOperation | string): string | undefined {
-  const seq = acceptedSeq(typeof operation === "string" ? operation : operation.id);
-  return seq === undefined ? undefined : `${queuePrefix}${String(seq).padStart(16, "0")}`;
+/** Where an operation waits. */
+export function queuePartId({ id, held }: Pick<OpenOperation, "id" | "held">): string {
+  return `${held ? heldPrefix : queuePrefix}${numberOf(acceptedSeq(id) ?? 0)}`;
+}
+
+/** Where an operation of this id may wait; nowhere if that is not the id of an operation. */
+export function queuePartIds(id: string): readonly string[] {
+  return acceptedSeq(id) === undefined ? [] : [queuePartId({ id, held: false }), queuePartId({ id, held: true })];
+}
+
+export function isHeldInQueue(partId: string): boolean {
+  return partId.startsWith(heldPrefix);
+}
+
+/** Those in the record and those that wait behind it, which come by their numbers. A held one is where it would come if it were released. */
+export function inOrder<Operation extends OpenOperation>(
+  open: readonly Operation[],
+  waiting: readonly Operation[],
+): readonly Operation[] {
+  const all = [...open];
+  for (const operation of waiting) {
+    const seq = acceptedSeq(operation.id) ?? 0;
+    const place = operation.held ? all.findLastIndex(({ id }) => (acceptedSeq(id) ?? 0) < seq) + 1 : all.length;
+    all.splice(place, 0, operation);
+  }
+  return all;
+}
+
+/** What the ids start with of those that say which waiting operations are about a part. */
+export function aboutPartPrefix(part: string): string {
+  // The id of a part may be as long as one can be. Those that begin alike and are as long are told apart when their operations are read.
+  const begins = part.slice(0, longestBeginning).replace(/[\ud800-\udbff]$/, "");
+  return `${aboutPrefix}${part.length}/${begins}/`;
+}
+
+export function aboutPartId({ id }: OpenOperation, part: string): string {
+  return `${aboutPartPrefix(part)}${numberOf(acceptedSeq(id) ?? 0)}`;
+}
+
+/** As many digits as a number may have, so that the order of texts is that of numbers. */
+function numberOf(seq: number): string {
+  return String(seq).padStart(16, "0");
 }

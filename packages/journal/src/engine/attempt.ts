@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type Around, type AroundAttempt, noAttemptAround } from "../around.js";
 import type { KindRules } from "../decisions/kind.js";
-import { Interrupted, JournalError, Permanent } from "../errors.js";
+import { Interrupted, JournalError, Permanent, RetryLater } from "../errors.js";
 import { type Json, type Jsonified, type ReturnsJson, toJsonText } from "../json.js";
 import { limits } from "../limits.js";
 import { type Listened, listened } from "../listened.js";
@@ -41,7 +41,7 @@ export interface Operation<Input extends Json = Json> {
   /** Reads parts of the resource as they are now. */
   parts(ids: readonly string[]): Promise<ReadonlyMap<string, Json>>;
   /** Changes the resource now, in a commit of its own: for what must be known whatever becomes of the operation. */
-  change(change: Pick<ResourceChange, "data" | "labels" | "parts" | "entries">): Promise<void>;
+  change(change: Pick<ResourceChange, "data" | "labels" | "parts" | "entries" | "cancel">): Promise<void>;
   /** Results that another operation of the resource has recorded, as its `steps` list says; those that retention took are missing. */
   recordedBy(steps: OpenOperation["steps"]): Promise<ReadonlyMap<string, Json>>;
   /** The result of a step that is recorded already. */
@@ -58,6 +58,16 @@ export interface Operation<Input extends Json = Json> {
   ): Promise<Jsonified<T>>;
   /** J5: goes on after so long. Holds no memory meanwhile: the function ends here and is run anew then, past its recorded steps. */
   sleep(name: string, ms: number): Promise<void>;
+  /**
+   * Looks again and again until `look` answers something, and records that as a step does. As long as it answers `undefined`, or throws
+   * `RetryLater`, the operation sleeps until the next look (J5): for days, if need be, and however often. No entry tells of a look that saw
+   * nothing; when to look next, how often and since when are kept, so that a restart changes none of it (J6).
+   */
+  poll<T>(
+    name: string,
+    look: ((look: Look) => Promise<T | undefined> | T | undefined) & ReturnsJson<T>,
+    options: PollOptions,
+  ): Promise<Jsonified<T>>;
   /** Says what the operation is doing, for whoever asks. Written with the next step, or soon. */
   describe(description: string): void;
   /**
@@ -83,6 +93,22 @@ export interface StepOptions {
   readonly timeoutMs?: number;
 }
 
+/** What the function of a poll is given. */
+export interface Look {
+  /** Looks before this one that saw nothing. */
+  readonly looks: number;
+  /** Since the first look. */
+  readonly elapsedMs: number;
+  /** Aborted when the operation must stop. */
+  readonly signal: AbortSignal;
+}
+
+/** How a poll is done. */
+export interface PollOptions extends StepOptions {
+  /** From one look to the next; of a function, after so many looks. `RetryLater` says it for once. */
+  readonly everyMs: number | ((looks: number) => number);
+}
+
 /** What an attempt needs from the engine that runs it. */
 export interface AttemptHost {
   readonly observe: Observe;
@@ -103,8 +129,15 @@ export interface AttemptHost {
 export type AttemptEnd =
   | { readonly kind: "returned"; readonly result: Json }
   | { readonly kind: "threw"; readonly error: unknown }
-  | { readonly kind: "asleep"; readonly wait: string; readonly until: number }
+  | ({ readonly kind: "asleep" } & Asleeping)
   | { readonly kind: "interrupted"; readonly by: Interrupted };
+
+/** `poll`: it is one of those, and how far it has got. */
+interface Asleeping {
+  readonly wait: string;
+  readonly until: number;
+  readonly poll?: { readonly looks: number; readonly since: number };
+}
 
 /** Thrown through the author's function to end the attempt when it goes to sleep. */
 class Asleep extends Error {
@@ -128,7 +161,7 @@ export class Attempt {
   /** What the function asked for, and the sentence if nobody has listened to it when the function returns. */
   readonly #asked = new Map<Listened<unknown>, string>();
   readonly #controller = new AbortController();
-  #asleep: { wait: string; until: number } | undefined;
+  #asleep: Asleeping | undefined;
   #interrupted: Interrupted | undefined;
   #described: string | null = null;
   #describeTimer: (() => void) | undefined;
@@ -270,6 +303,10 @@ export class Attempt {
           Jsonified<T>
         >,
       sleep: (name, ms) => this.#awaited(`wait ${quoted(name)}`, "operation.sleep(…)", this.#sleep(name, ms)),
+      poll: <T>(name: string, look: (look: Look) => Promise<T | undefined> | T | undefined, options: PollOptions) =>
+        this.#awaited(`poll ${quoted(name)}`, "operation.poll(…)", this.#poll(name, look, options)) as Promise<
+          Jsonified<T>
+        >,
       describe: (description) => this.#describe(description),
       awaited: (what, call, promise) => this.#awaited(what, call, promise),
     };
@@ -347,8 +384,56 @@ export class Attempt {
     const begun = this.operation.waits.find(([wait]) => wait === name);
     const now = this.#host.now();
     if (begun !== undefined && begun[1] <= now) return;
-    this.#asleep = { wait: name, until: Math.ceil(begun?.[1] ?? now + ms) };
-    throw new Asleep("the operation waits; let this pass");
+    throw this.#fallAsleep({ wait: name, until: Math.ceil(begun?.[1] ?? now + ms) });
+  }
+
+  async #poll(name: string, look: (look: Look) => unknown, options: PollOptions): Promise<Json> {
+    this.#use(name);
+    const recorded = this.#origin.results.get(name);
+    if (recorded !== undefined) return recorded;
+    this.#check();
+    const started = this.#host.now();
+    const [, dueAt = started, looks = 0, since = started] = this.operation.polls?.find(([poll]) => poll === name) ?? [];
+    if (dueAt > started) throw this.#fallAsleep({ wait: name, until: dueAt, poll: { looks, since } });
+    await this.#host.confirmLease(this);
+    this.#check();
+    this.#host.reached("before step");
+    const seen = await this.#look(name, look, { looks, elapsedMs: started - since }, options);
+    if (seen.kind === "something") {
+      const kept = await this.#keep(name, seen.result);
+      this.#host.observe({ kind: "step finished", ...this.facts, step: name, tookMs: this.#host.now() - started });
+      return kept;
+    }
+    this.#check();
+    const until = Math.ceil(this.#host.now() + (seen.afterMs ?? pauseOf(options, looks + 1)));
+    throw this.#fallAsleep({ wait: name, until, poll: { looks: looks + 1, since } });
+  }
+
+  async #look(
+    name: string,
+    look: (look: Look) => unknown,
+    so: Omit<Look, "signal">,
+    { timeoutMs }: PollOptions,
+  ): Promise<
+    { readonly kind: "something"; readonly result: unknown } | { readonly kind: "nothing"; afterMs?: number }
+  > {
+    const around = this.#around.step(name);
+    const work = () => around.run(() => look({ ...so, signal: this.#controller.signal }));
+    try {
+      const result = await this.#within(this.#effect(work), name, timeoutMs);
+      around.end();
+      return result === undefined ? { kind: "nothing" } : { kind: "something", result };
+    } catch (error) {
+      const isLater = error instanceof RetryLater && isSpan(error.afterMs);
+      around.end(isLater ? undefined : error);
+      if (!isLater) throw error;
+      return { kind: "nothing", afterMs: error.afterMs };
+    }
+  }
+
+  #fallAsleep(asleep: Asleeping): Asleep {
+    this.#asleep = asleep;
+    return new Asleep("the operation waits; let this pass");
   }
 
   #describe(description: string): void {
@@ -391,6 +476,12 @@ export class Attempt {
       work.then(resolve, reject).finally(callOff);
     });
   }
+}
+
+function pauseOf({ everyMs }: PollOptions, looks: number): number {
+  const ms = typeof everyMs === "function" ? everyMs(looks) : everyMs;
+  if (!isSpan(ms)) throw new Permanent(`cannot look again after ${ms} milliseconds`);
+  return ms;
 }
 
 /** Anything can be thrown, also what cannot even be asked for its class. */

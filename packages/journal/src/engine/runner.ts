@@ -193,7 +193,11 @@ export class Runner implements AttemptHost {
   }
 
   async change(attempt: Attempt, change: ResourceChange): Promise<void> {
-    await this.#record(attempt, "goes on", (draft) => draft.apply(change, attempt.attribution));
+    await this.#record(attempt, "goes on", (draft, { id }) => draft.apply(change, attempt.attribution, id));
+    // What runs beside it may have been cancelled.
+    const cell = this.#ports.cells.get(attempt.key);
+    if (change.cancel !== undefined && cell !== undefined)
+      this.#ports.follow("tend", cell, () => cell.serial(() => this.tend(cell)));
   }
 
   async readSteps(attempt: Attempt, steps: OpenOperation["steps"]): Promise<ReadonlyMap<string, Json>> {
@@ -449,7 +453,7 @@ export class Runner implements AttemptHost {
       case "returned":
         return this.#settle(attempt, { kind: "succeeded", result: end.result });
       case "asleep":
-        return this.#sleep(attempt, end.wait, end.until);
+        return this.#sleep(attempt, end);
       case "interrupted":
         if (end.by.why === "deadline") return this.#settle(attempt, pastDeadline(attempt.operation));
         if (end.by.why === "cancelled") return this.#settle(attempt, { kind: "cancelled", reason: end.by.message });
@@ -471,12 +475,20 @@ export class Runner implements AttemptHost {
     this.reached("after operation is settled");
   }
 
-  async #sleep(attempt: Attempt, name: string, until: number): Promise<void> {
+  async #sleep(
+    attempt: Attempt,
+    { wait: name, until, poll }: Extract<AttemptEnd, { readonly kind: "asleep" }>,
+  ): Promise<void> {
     this.reached("before wait is recorded");
     const said = attempt.takeDescription();
     await this.#record(attempt, "ends", (draft, open) => {
+      const described = describeFirst(draft, open, attempt, said);
+      if (poll !== undefined) {
+        draft.rest(described, [name, until, poll.looks, poll.since]);
+        return;
+      }
       const wait = open.waits.some(([begun]) => begun === name) ? null : name;
-      draft.postpone(describeFirst(draft, open, attempt, said), until, `waits: ${name}`, wait, attempt.attribution);
+      draft.postpone(described, until, `waits: ${name}`, wait, attempt.attribution);
     });
     this.observe({ kind: "waiting", ...attempt.facts, until });
     this.reached("after wait is recorded");

@@ -3,20 +3,26 @@ import { nextDelayMs } from "../decisions/backoff.js";
 import { Draft, NeedsParts } from "../decisions/draft.js";
 import type { Kinds } from "../decisions/kind.js";
 import type { Moment } from "../decisions/operation-state.js";
-import { queuePrefix, refillAt, roomInRecord, windowSize } from "../decisions/queue.js";
+import { queuePrefix, windowSize } from "../decisions/queue.js";
 import type { Retention } from "../decisions/retention.js";
 import { laneOf } from "../decisions/schedule.js";
 import { JournalError } from "../errors.js";
 import type { Observe } from "../observe.js";
+import type { OpenOperation } from "../operation.js";
 import { emptyState, type ResourceState, stateOf } from "../state.js";
 import type { Change, Label, Lease, Store, StoredRecord } from "../store.js";
 import type { Cell, Snapshot } from "./cell.js";
+import { type Behind, operationsIn, readWithQueue } from "./read-with-queue.js";
 import type { StoreTime } from "./time.js";
 
 /** What is drafted from: the resource as it is, and the texts of the parts that were read. */
 export interface Seen extends Moment {
   readonly snapshot: Snapshot | null;
   readonly parts: ReadonlyMap<string, string | null>;
+  /** Operations behind those in the record, as far as they were asked for. */
+  readonly behind: readonly OpenOperation[];
+  /** Whether that is all of them. */
+  readonly hasQueue: boolean;
 }
 
 export interface Plan<Result> {
@@ -40,6 +46,8 @@ export interface WriteOptions {
   readonly parts?: readonly string[];
   /** The resource most likely does not exist: decide on that first and read only if it turns out wrong. */
   readonly likelyNew?: boolean;
+  /** Which operations behind those in the record it wants to see. */
+  readonly behind?: Behind;
   /** When to give up, on the monotonic clock; `undefined`: never. */
   readonly giveUpAt?: number | undefined;
   /** Answers an error to give up with, while the store does not answer. */
@@ -85,43 +93,49 @@ export class Writer {
     options: WriteOptions = {},
   ): Promise<Result> {
     let wanted = options.parts ?? [];
-    let texts: ReadonlyMap<string, string | null> = new Map();
+    let { behind = [] } = options;
+    let read: PartsRead = nothingRead;
     // What was read for this very change is fresh; what the cell remembers may be old if other processes write, too.
     let fresh = false;
     if (cell.snapshot === undefined && cell.held === undefined && options.likelyNew) {
       cell.snapshot = null;
-      texts = new Map(wanted.map((id) => [id, null]));
-    } else if (cell.snapshot === undefined || wanted.length > 0) {
-      texts = await this.#read(cell, wanted, options);
+      read = { ...nothingRead, texts: new Map(wanted.map((id) => [id, null])) };
+    } else if (cell.snapshot === undefined || wanted.length > 0 || behind.length > 0) {
+      read = await this.#read(cell, wanted, behind, options);
       fresh = true;
     }
     for (let conflicts = 0; ; ) {
       const snapshot = cell.snapshot ?? null;
       const now = this.#ports.time.now();
       const leased = cell.held !== undefined || isLeased(snapshot);
-      const seen: Seen = { snapshot, leased, parts: texts, now, isPaused: this.#ports.isPaused };
+      const { texts: parts, waiting } = read;
+      const { isPaused } = this.#ports;
+      const seen: Seen = { snapshot, leased, parts, behind: waiting, hasQueue: read.hasQueue, now, isPaused };
       let planned: Plan<Result>;
       try {
         planned = plan(() => this.#draft(cell.key, seen), seen);
         const { draft } = planned;
-        if (draft !== undefined && draft.state.queued > 0 && roomInRecord(draft.state.open) >= refillAt)
-          await this.#refill(draft, options);
+        if (draft?.wantsRefill) await this.#refill(draft, options);
       } catch (error) {
         // A decision on what was guessed or remembered counts only if it can be committed; a refusal has to be fresh.
-        if (error instanceof NeedsParts) wanted = [...wanted, ...error.ids];
-        else if (fresh) throw error;
-        texts = await this.#read(cell, wanted, options);
+        if (error instanceof NeedsParts) {
+          if (error.ids === "queue") behind = "all";
+          else wanted = [...wanted, ...error.ids];
+        } else if (fresh) throw error;
+        read = await this.#read(cell, wanted, behind, options);
         fresh = true;
         continue;
       }
       const { draft, result } = planned;
       if (draft === undefined || draft.isEmpty) {
         if (fresh) return result;
-        texts = await this.#read(cell, wanted, options);
+        read = await this.#read(cell, wanted, behind, options);
         fresh = true;
         continue;
       }
-      const tenure = planned.tenure?.(draft, seen) ?? keep;
+      const asked = planned.tenure?.(draft, seen) ?? keep;
+      // J2: what brings no entry leaves the seq as it is, so that the epoch has to tell others that the record has changed.
+      const tenure = draft.entries.length === 0 ? { ...asked, raisesEpoch: true } : asked;
       const epoch = epochAfter(seen, tenure);
       if (snapshot === null || isLease(tenure.lease)) draft.heldBy(epoch);
       const followed = draft.state.data !== draft.base.state.data && this.#ports.isFollowed(cell.key);
@@ -134,14 +148,14 @@ export class Writer {
       }
       this.#checkGiveUp(options, "contention");
       if (++conflicts > hurriedConflicts) await this.#pause(conflicts - hurriedConflicts);
-      texts = await this.#read(cell, wanted, options);
+      read = await this.#read(cell, wanted, behind, options);
       fresh = true;
     }
   }
 
   /** Reads the record anew into the cell, with parts if wanted. */
   async refresh(cell: Cell, options: WriteOptions = {}): Promise<void> {
-    await this.#read(cell, [], options);
+    await this.#read(cell, [], [], options);
   }
 
   /** Calls the store until it answers, as long as the options allow. */
@@ -169,14 +183,13 @@ export class Writer {
     }
   }
 
-  async #read(
-    cell: Cell,
-    parts: readonly string[],
-    options: WriteOptions,
-  ): Promise<ReadonlyMap<string, string | null>> {
-    const found = await this.persist("read", () => this.#ports.store.read(cell.key, parts), options);
+  async #read(cell: Cell, parts: readonly string[], behind: Behind, options: WriteOptions): Promise<PartsRead> {
+    const ask = () => readWithQueue(this.#ports.store, cell.key, parts, behind);
+    const { found, waiting } = await this.persist("read", ask, options);
     cell.snapshot = found === undefined ? null : { record: found.record, state: stateAt(found.record, cell.snapshot) };
-    return new Map(parts.map((id) => [id, found?.parts.get(id) ?? null]));
+    const texts = new Map<string, string | null>(parts.map((id) => [id, found?.parts.get(id) ?? null]));
+    for (const [id, body] of waiting) texts.set(id, body);
+    return { texts, waiting: operationsIn(waiting), hasQueue: behind === "all" };
   }
 
   async #refill(draft: Draft, options: WriteOptions): Promise<void> {
@@ -185,7 +198,7 @@ export class Writer {
     draft.refill(await this.persist("read", () => this.#ports.store.parts(draft.base.key, range), options));
   }
 
-  #draft(key: string, { snapshot, leased, now, isPaused, parts }: Seen): Draft {
+  #draft(key: string, { snapshot, leased, now, isPaused, parts, hasQueue }: Seen): Draft {
     const { kinds, retention, maxOpen, token } = this.#ports;
     const state = snapshot?.state ?? emptyState;
     return new Draft({
@@ -193,6 +206,7 @@ export class Writer {
       seq: snapshot?.record.seq ?? 0,
       state,
       parts,
+      hasQueue,
       leased,
       now,
       isPaused,
@@ -228,6 +242,10 @@ export class Writer {
       return { certain: true };
     }
     if (answersLost === 0) return "conflict";
+    if (change.entries.length === 0) {
+      const found = await this.persist("read", () => this.#ports.store.read(change.key, []), options);
+      return isMadeBy(change, found?.record) ? { certain: false } : "conflict";
+    }
     const first = (change.expected?.seq ?? 0) + 1;
     const ask = () => this.#ports.store.entries(change.key, { kind: "numbers", seqs: [first] });
     const [entry] = await this.persist("read", ask, options);
@@ -248,10 +266,23 @@ export class Writer {
   }
 }
 
+interface PartsRead {
+  readonly texts: ReadonlyMap<string, string | null>;
+  readonly waiting: readonly OpenOperation[];
+  readonly hasQueue: boolean;
+}
+
+const nothingRead: PartsRead = { texts: new Map(), waiting: [], hasQueue: false };
+
 /** A record that has not changed since it was seen need not be read from its text again. */
 function stateAt(record: StoredRecord, before: Snapshot | null | undefined): ResourceState {
   const isSame = before?.record.seq === record.seq && before.record.state === record.state;
   return isSame ? before.state : stateOf(record);
+}
+
+/** Whether a change without entries, which no token tells of, is what made the record what it is. */
+function isMadeBy({ expected, epoch, state }: Change, record: StoredRecord | undefined): boolean {
+  return record?.seq === expected?.seq && record?.epoch === epoch && record.state === state;
 }
 
 const keep: Tenure = { lease: "keep", raisesEpoch: false, dueAt: "keep", wake: false };

@@ -338,9 +338,12 @@ function slot(): fc.Arbitrary<Slot> {
 }
 
 function asking(): fc.Arbitrary<Omit<Asked, "name">> {
-  const script: fc.Arbitrary<Script> = fc.array(fc.constantFrom("step" as const, "step" as const, "sleep" as const), {
-    maxLength: 3,
-  });
+  const script: fc.Arbitrary<Script> = fc.array(
+    fc.constantFrom("step" as const, "step" as const, "sleep" as const, "poll" as const),
+    {
+      maxLength: 3,
+    },
+  );
   return fc.record({
     key: fc.constantFrom(...keys),
     mode: fc.constantFrom("exclusive" as const, "shared" as const),
@@ -351,10 +354,23 @@ function asking(): fc.Arbitrary<Omit<Asked, "name">> {
     script,
     obedient: fc.boolean(),
     describes: fc.constantFrom(false, false, true),
+    drops: fc.constantFrom(false, false, false, false, true),
   });
 }
 
-function words({ name, key, mode, place, held, delayMs, deadlineMs, script, obedient, describes }: Asked): string {
+function words({
+  name,
+  key,
+  mode,
+  place,
+  held,
+  delayMs,
+  deadlineMs,
+  script,
+  obedient,
+  describes,
+  drops,
+}: Asked): string {
   const besides = [
     script.length === 0 ? "no steps" : script.map((part, index) => `${part} s${index + 1}`).join(", "),
     ...(place === "front" ? ["at the front"] : []),
@@ -363,6 +379,7 @@ function words({ name, key, mode, place, held, delayMs, deadlineMs, script, obed
     ...(deadlineMs !== null ? [`deadline ${deadlineMs / 1_000} s`] : []),
     ...(obedient ? [] : ["deaf to its signal"]),
     ...(describes ? ["describes itself"] : []),
+    ...(drops ? ["drops all others when it succeeds"] : []),
   ];
   return `${mode} "${name}" on ${key} (${besides.join("; ")})`;
 }

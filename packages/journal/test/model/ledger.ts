@@ -1,7 +1,7 @@
 import type { Mode } from "../../src/operation.js";
 
-/** What one operation of the test does: steps that wait for a word of the test, and sleeps. */
-export type Script = readonly ("step" | "sleep")[];
+/** What one operation of the test does: steps that wait for a word of the test, sleeps, and polls that see something at the third look. */
+export type Script = readonly ("step" | "sleep" | "poll")[];
 
 /** What was asked for. */
 export interface Asked {
@@ -16,6 +16,8 @@ export interface Asked {
   /** Stops when its signal says so; one that does not has to be given up. */
   readonly obedient: boolean;
   readonly describes: boolean;
+  /** Ends all others of its resource when it has succeeded. */
+  readonly drops?: boolean;
   /** One of a crowd, of which the story does not tell. */
   readonly quiet?: boolean;
 }

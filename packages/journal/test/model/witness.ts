@@ -74,8 +74,14 @@ export class Witness {
     this.#tell(process, call, record);
     this.#leaseChanged(process, call, old, record, now);
     this.#isLookedAt(record, state, now);
-    if (call.method !== "commit" || (old !== undefined && old.seq === record.seq)) return;
+    if (call.method !== "commit") return;
     const change = call.args[0] as Change;
+    if (old?.seq === record.seq) {
+      must(process.owners.has(old.lease?.owner ?? "") && record.epoch === old.epoch + 1, () => {
+        return `J3: ${process} changed ${record.key} without a word and without a lease`;
+      });
+      return;
+    }
     this.#writtenByRunner(process, change, old, now);
     this.#orderKept(change, old === undefined ? undefined : stateOf(old), state);
   }
@@ -184,7 +190,8 @@ export class Witness {
       if (known === undefined) continue;
       if (known.asked.place === "back") {
         must(
-          behind.length === 0 || after.queued > 0,
+          // A held one comes back from where it waited to the place that it would have.
+          behind.length === 0 || after.queued > 0 || after.open[index]?.held === true,
           () => `J7: "${known.asked.name}" came before ${names(behind)}, which were there first`,
         );
       } else {
@@ -281,6 +288,35 @@ export class Witness {
       known.idempotencyKeys.set(name, usual);
     });
     return { value: `${known.asked.name}.${name} #${number}`, by: process.label };
+  }
+
+  /** A poll looks. It sees something at the third look. J6: not before the time that the record has for it, and none is lost or counted twice. */
+  async looks(
+    running: Running,
+    name: string,
+    looks: number,
+  ): Promise<{ readonly value: string; readonly by: string } | undefined> {
+    const { known, process, operation } = running;
+    const found = this.#store.read(operation.key, []);
+    const now = this.#now();
+    const record = (await found)?.record;
+    const open = record === undefined ? undefined : stateOf(record).open.find(({ id }) => id === operation.id);
+    const place = open?.polls?.find(([poll]) => poll === name);
+    this.check(() => {
+      if (!isAlive(running)) return;
+      must((place?.[2] ?? 0) === looks, () => {
+        return `J6: poll ${name} of "${known.asked.name}" looks after ${looks} looks on ${process}, and ${place?.[2] ?? 0} are kept`;
+      });
+      must(now >= (place?.[1] ?? 0), () => {
+        return `J6: poll ${name} of "${known.asked.name}" was to look at ${at(place?.[1] ?? 0)}, and does on ${process} at ${at(now)}`;
+      });
+    });
+    if (looks < 2) return undefined;
+    const idempotencyKey = "a poll has none";
+    const { signal, attempt } = operation;
+    const seen = await this.effect(running, name, { idempotencyKey, signal, attempt });
+    this.gave(running, name, seen.value);
+    return seen;
   }
 
   gave(running: Running, name: string, value: string): void {
@@ -405,7 +441,7 @@ export class Witness {
       }
       case "succeeded": {
         const recorded = [...stepsOf(entries, operation ?? "")];
-        const steps = script.flatMap((part, index) => (part === "step" ? [`s${index + 1}`] : []));
+        const steps = script.flatMap((part, index) => (part === "sleep" ? [] : [`s${index + 1}`]));
         must(recorded.map(([step]) => step).join() === steps.join(), () => {
           return `J4: "${name}" succeeded with the steps ${recorded.map(([step]) => step).join(", ") || "none"} recorded instead of ${steps.join(", ")}`;
         });

@@ -95,7 +95,11 @@ export class World {
           run: (operation) => this.#run(process, operation),
           lane: (input) =>
             options.room === "wide" ? "work" : `lane ${(input as { name: string }).name.charCodeAt(0) % 2}`,
-          settle: (resource) => ({ data: { ended: ((resource.data as { ended?: number } | null)?.ended ?? 0) + 1 } }),
+          settle: (resource, { brief }, outcome) => ({
+            data: { ended: ((resource.data as { ended?: number } | null)?.ended ?? 0) + 1 },
+            ...(brief === "drops" &&
+              outcome.kind === "succeeded" && { cancel: { others: true, reason: "dropped" } as const }),
+          }),
         },
       },
       ...(options.room === "tight" && { concurrency: 2, laneConcurrency: 1 }),
@@ -164,9 +168,10 @@ export class World {
   accept(process: Process, asked: readonly Asked[], replaces?: Known): void {
     const known = asked.map((one) => this.ledger.add(one, this.clock.wallMs()));
     const [{ key }] = asked as [Asked];
-    const accept = asked.map(({ name, script, mode, place, held, delayMs, deadlineMs }) => ({
+    const accept = asked.map(({ name, script, mode, place, held, delayMs, deadlineMs, drops = false }) => ({
       kind: "work",
       input: { name, script },
+      ...(drops && { brief: "drops" }),
       mode,
       place,
       held,
@@ -180,7 +185,7 @@ export class World {
         key,
         (resource) => {
           const isOpen = resource?.open.some(({ id }) => id === replaces?.id) ?? false;
-          return { result: isOpen, change: { accept }, cancel: isOpen ? cancel : [] };
+          return { result: isOpen, change: { accept, cancel: isOpen ? cancel : [] } };
         },
         { by },
       )
@@ -234,7 +239,11 @@ export class World {
         const step = `s${index + 1}`;
         if (describes) operation.describe(`${name} is at ${step}`);
         if (part === "sleep") await operation.sleep(step, sleepMs);
-        else {
+        else if (part === "poll") {
+          const look = (looks: number) => this.witness.looks(running, step, looks);
+          const seen = await operation.poll(step, ({ looks }) => look(looks), { everyMs: sleepMs });
+          values.push(seen.value);
+        } else {
           const result = await operation.step(step, async (given) => {
             const promised = await this.witness.effect(running, step, given);
             return this.#gate(running, step, promised, obedient);

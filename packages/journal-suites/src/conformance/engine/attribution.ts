@@ -10,7 +10,7 @@ export const attributionTests: EngineTests = {
     story,
   ) => {
     const run = async (operation: Operation) => {
-      operation.describe("reserving");
+      operation.describe(`reserving, attempt ${operation.attempt}`);
       await operation.step("one", () => 1);
       if (operation.attempt === 1) throw new Error("flaky");
       await operation.sleep("a minute", 60_000);

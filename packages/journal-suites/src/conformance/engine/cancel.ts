@@ -61,8 +61,7 @@ export const cancelTests: EngineTests = {
       await story.clock.jump(leaseMs + 1_000);
       const replaces = () => ({
         result: null,
-        cancel: [{ operation: a, reason: "not wanted" }],
-        change: { accept: [job("b")] },
+        change: { cancel: [{ operation: a, reason: "not wanted" }], accept: [job("b")] },
       });
       await desk.journal.transact("k", replaces, { by: bob });
       ice.letGo();
@@ -274,8 +273,10 @@ export const cancelTests: EngineTests = {
       "k",
       (resource) => ({
         result: null,
-        cancel: (resource?.open ?? []).map(({ id }) => ({ operation: id, reason: "not wanted" })),
-        change: { accept: [job("undo")] },
+        change: {
+          cancel: (resource?.open ?? []).map(({ id }) => ({ operation: id, reason: "not wanted" })),
+          accept: [job("undo")],
+        },
       }),
       { by: bob },
     );

@@ -1,6 +1,24 @@
 import assert from "node:assert/strict";
+import type { AskedOperation, Operation, Outcome, Page, ResourceChange } from "@osbert/journal";
 import { job, ManualJobs } from "../manual-jobs.js";
-import { accept, acceptAll, bob, type EngineTests, type Process, read } from "../story.js";
+import {
+  accept,
+  acceptAll,
+  ann,
+  bob,
+  change,
+  type EngineTests,
+  entriesOf,
+  gate,
+  isJournalError,
+  numbered,
+  type Process,
+  read,
+  storyOf,
+} from "../story.js";
+
+const dropped = { kind: "cancelled", reason: "the resource is deleted" } as const;
+const dropOthers: ResourceChange = { cancel: { others: true, reason: dropped.reason } };
 
 /** A resource as a queue of changes: what is told of those that wait, and what can be done to them. */
 export const queueTests: EngineTests = {
@@ -29,6 +47,242 @@ export const queueTests: EngineTests = {
     process.journal.pauseLanes(new Set());
     await story.until("it runs", () => jobs.running.includes("a"));
     assert.deepEqual(await statesOf(process, "other"), ["running"]);
+  },
+
+  "queue: the end of an operation drops all others, however many wait, in the commit that tells of it": async (
+    story,
+  ) => {
+    const jobs = new ManualJobs();
+    const settle = (_: unknown, __: unknown, outcome: Outcome): ResourceChange =>
+      outcome.kind === "succeeded" ? { ...dropOthers, gone: true } : {};
+    const process = await story.engine({ kinds: { job: jobs.kind(), remove: jobs.kind({ settle }) } });
+    const [remove = "", ...others] = await acceptAll(process, "k", [
+      { kind: "remove", input: "remove" },
+      ...numbered(300).map((name, index) => job(name, { held: index % 3 === 0 })),
+    ]);
+    await story.until("it runs", () => jobs.runs("remove"));
+    jobs.job("remove").finish();
+    await story.ends(process, "k", remove);
+    const { open, queued } = await read(process, "k");
+    assert.deepEqual([open.length, queued], [0, 0]);
+    assert.deepEqual(jobs.begun, ["remove"]);
+    assert.deepEqual((await process.journal.operation("k", others.at(-1) ?? ""))?.outcome, dropped);
+    for (const id of [others[0], others[299]])
+      assert.deepEqual(await storyOf(process, "k", id ?? ""), ["accepted", "cancel requested", "settled"]);
+    const entries = await process.store.store.entries("k", { kind: "after", after: 301, limit: 1_000 });
+    assert.equal(entries.length, 1 + 2 * 300);
+    assert.equal(new Set(entries.map(({ token }) => token)).size, 1, "all of it is one commit");
+    assert.deepEqual(await process.store.store.parts("k", { prefix: "", after: null, limit: 10 }), []);
+    const told = (await entriesOf(process, "k")).find(
+      ({ kind, operation }) => kind === "settled" && operation !== remove,
+    );
+    assert.deepEqual([told?.actor, told?.requestId], [ann.actor, ann.requestId]);
+    assert.equal(process.events.filter(({ kind }) => kind === "settled").length, 301);
+  },
+
+  "queue: what is dropped by another's end is settled as its own kind says": async (story) => {
+    const jobs = new ManualJobs();
+    const kinds = {
+      remove: jobs.kind({ settle: () => dropOthers }),
+      job: jobs.kind({ settle: (_, { part }, { kind }) => ({ parts: { [part ?? ""]: kind } }) }),
+    };
+    const process = await story.engine({ kinds });
+    const names = numbered(100);
+    await acceptAll(process, "k", [{ kind: "remove", input: "remove" }, ...names.map((part) => job(part, { part }))]);
+    await story.until("it runs", () => jobs.runs("remove"));
+    jobs.job("remove").finish();
+    await story.until("all have ended", async () => (await read(process, "k")).open.length === 0);
+    const { items } = await process.journal.parts("k", "");
+    assert.deepEqual(
+      items,
+      names.map((id) => ({ id, value: "cancelled" })),
+    );
+  },
+
+  "queue: what runs beside an operation whose end cancels it is told to stop": async (story) => {
+    const jobs = new ManualJobs();
+    const kinds = {
+      job: jobs.kind({ mode: "shared" }),
+      last: jobs.kind({ mode: "shared", settle: () => dropOthers }),
+    };
+    const process = await story.engine({ kinds });
+    const [a = "", , c = ""] = await acceptAll(process, "k", [
+      job("a"),
+      { kind: "last", input: "b" },
+      job("c", { mode: "exclusive" }),
+    ]);
+    await story.until("both run", () => jobs.runs("a", "b"));
+    const { signal } = jobs.job("a").operation;
+    jobs.job("b").finish();
+    await story.until("a is told", () => signal.aborted);
+    assert.deepEqual(await story.ends(process, "k", a), dropped);
+    assert.deepEqual(await story.ends(process, "k", c), dropped);
+    assert.deepEqual(jobs.begun, ["a", "b"]);
+  },
+
+  "queue: an operation can drop all others while it goes on": async (story) => {
+    const [answered, done] = [gate(), gate()];
+    const run = async (operation: Operation) => {
+      await operation.change({ ...dropOthers, entries: [{ kind: "accepted by the broker" }] });
+      answered.open();
+      await done.passed;
+      return "deleted";
+    };
+    const jobs = new ManualJobs();
+    const kinds = { remove: { run, mode: "shared" as const }, job: jobs.kind({ mode: "shared" }) };
+    const process = await story.engine({ kinds });
+    const a = await accept(process, "k", job("a"));
+    await story.until("a runs", () => jobs.runs("a"));
+    const [remove = "", ...rest] = await acceptAll(process, "k", [
+      { kind: "remove" },
+      ...numbered(80).map((name) => job(name, { mode: "exclusive" })),
+    ]);
+    await answered.passed;
+    assert.deepEqual(await story.ends(process, "k", a), dropped);
+    assert.deepEqual(await story.ends(process, "k", rest.at(-1) ?? ""), dropped);
+    assert.deepEqual(
+      (await read(process, "k")).open.map(({ id }) => id),
+      [remove],
+    );
+    done.open();
+    assert.deepEqual(await story.ends(process, "k", remove), { kind: "succeeded", result: "deleted" });
+  },
+
+  "queue: operations behind the first 64 are held, released, hurried and put into another order": async (story) => {
+    const jobs = new ManualJobs();
+    const process = await story.engine({ kinds: { job: jobs.kind() } });
+    const names = numbered(150);
+    const ids = await acceptAll(process, "k", [...names.map((name) => job(name)), job("late", { delayMs: 900_000 })]);
+    const id = (name: string) => ids[names.indexOf(name)] ?? "";
+    await story.until("the first one runs", () => jobs.runs("0000"));
+    await change(process, "k", { hold: [id("0100"), id("0002")], order: [id("0140"), id("0120")] });
+    await change(process, "k", { hurry: [ids[150] ?? ""] });
+    assert.deepEqual((await process.journal.operation("k", id("0100")))?.open?.state, "held");
+    assert.deepEqual(await storyOf(process, "k", id("0100")), ["accepted", "held"]);
+    assert.deepEqual(await storyOf(process, "k", ids[150] ?? ""), ["accepted", "hurried"]);
+    for (const name of ["0000", "0140", "0120", "0001", "0003"]) {
+      await story.until(`${name} runs`, () => jobs.runs(name));
+      jobs.job(name).finish();
+    }
+    await story.until("0004 runs", () => jobs.runs("0004"));
+    await change(process, "k", { release: [id("0100"), id("0002")] });
+    const rest = names.filter((name) => Number(name) > 4 && !["0140", "0120"].includes(name));
+    const { items } = await process.journal.operations("k", { limit: 1_000 });
+    assert.deepEqual(
+      items.map(({ input }) => input),
+      ["0004", "0002", ...rest, "late"],
+    );
+    jobs.job("0004").finish();
+    await story.until("0002 runs", () => jobs.runs("0002"));
+    await change(process, "k", dropOthers);
+    await story.until("all have ended", async () => (await read(process, "k")).open.length === 0);
+    assert.deepEqual(await process.store.store.parts("k", { prefix: "", after: null, limit: 10 }), []);
+    await assert.rejects(change(process, "k", { hold: [id("0100")] }), isJournalError("invalid-change"));
+  },
+
+  "queue: operations behind hundreds of held ones go on, and released those run in their old order": async (story) => {
+    const jobs = new ManualJobs();
+    const process = await story.process({ kinds: { job: jobs.kind() } });
+    const [held, free] = [numbered(300, "held"), ["free", "second"]];
+    await acceptAll(
+      process,
+      "k",
+      held.map((name) => job(name)),
+    );
+    await change(process, "k", { hold: "others", accept: free.map((name) => job(name)) });
+    await process.journal.start();
+    await story.until("free runs", () => jobs.runs("free"));
+    jobs.job("free").finish();
+    await story.until("second runs", () => jobs.runs("second"));
+    await change(process, "k", { release: "others" });
+    for (const name of ["second", "held0000", "held0001"]) {
+      await story.until(`${name} runs`, () => jobs.runs(name));
+      jobs.job(name).finish();
+    }
+    await story.until("held0002 runs", () => jobs.runs("held0002"));
+    const { items } = await process.journal.operations("k", { limit: 1_000 });
+    assert.deepEqual(
+      items.map(({ input }) => input),
+      held.slice(2),
+    );
+  },
+
+  "queue: a decision sees the open operations about its parts, however many others are before them": async (story) => {
+    const jobs = new ManualJobs();
+    const process = await story.engine({ kinds: { job: jobs.kind() } });
+    const parts = numbered(100, "binding/");
+    const ids = await acceptAll(
+      process,
+      "k",
+      parts.map((part) => job(part, { part })),
+    );
+    const wanted = "binding/0090";
+    const repeated = async () => {
+      const look = (
+        resource: { readonly open: readonly { readonly id: string; readonly part: string | null }[] } | undefined,
+      ) => ({
+        result: resource?.open.filter(({ part }) => part === wanted).map(({ id }) => id) ?? [],
+      });
+      return (await process.journal.transact("k", look, { by: ann, parts: [wanted] })).result;
+    };
+    assert.deepEqual(await repeated(), [ids[90]]);
+    const { open, queued } = await read(process, "k", [wanted]);
+    assert.deepEqual([open.at(-1)?.id, open.at(-1)?.state, open.length + queued], [ids[90], "queued", 100]);
+    await change(process, "k", { hold: [ids[90] ?? ""] });
+    assert.deepEqual(await repeated(), [ids[90]]);
+    await process.journal.cancel("k", ids[90] ?? "", "not wanted", bob);
+    assert.deepEqual(await repeated(), []);
+  },
+
+  "queue: a decision can see all open operations": async (story) => {
+    const process = await story.process({ kinds: { job: new ManualJobs().kind() } });
+    const ids = await acceptAll(
+      process,
+      "k",
+      numbered(200).map((name, index) => job(name, { held: index % 2 === 1 })),
+    );
+    const { result } = await process.journal.transact(
+      "k",
+      (resource) => ({ result: [resource?.open.map(({ id }) => id), resource?.queued] }),
+      { by: ann, open: "all" },
+    );
+    assert.deepEqual(result, [ids, 0]);
+  },
+
+  "queue: the open operations are listed with their state, author, brief and input, those far behind included": async (
+    story,
+  ) => {
+    const jobs = new ManualJobs();
+    const process = await story.engine({ kinds: { job: jobs.kind() } });
+    const names = numbered(150);
+    const ids: string[] = [];
+    for (const [from, by] of [[0, ann] as const, [75, bob] as const]) {
+      const asked = names.slice(from, from + 75).map((name) => job(name, { brief: { sets: name } }));
+      const { accepted } = await process.journal.transact("k", () => ({ result: 0, change: { accept: asked } }), {
+        by,
+      });
+      ids.push(...accepted.map(({ id }) => id));
+    }
+    await story.until("the first one runs", () => jobs.runs("0000"));
+    const listed: AskedOperation[] = [];
+    for (let after: string | null | undefined; after !== null; ) {
+      const page: Page<AskedOperation> = await process.journal.operations("k", { limit: 40, ...(after && { after }) });
+      listed.push(...page.items);
+      after = page.next;
+    }
+    assert.deepEqual(
+      listed.map(({ id, input, brief, author }) => [id, input, brief, author.subject]),
+      names.map((name, index) => [ids[index], name, { sets: name }, index < 75 ? "ann" : "bob"]),
+    );
+    assert.deepEqual([listed[0]?.state, listed[149]?.state], ["running", "queued"]);
+    assert.deepEqual((await read(process, "k")).open[3]?.brief, { sets: "0003" });
+    jobs.job("0000").finish();
+    await story.until("the next one runs", () => jobs.runs("0001"));
+    const { items } = await process.journal.operations("k", { after: ids[0] ?? "", limit: 1 });
+    assert.deepEqual(items[0]?.id, ids[1], "where to go on is known, also if that has ended");
+    assert.deepEqual((await process.journal.operations("never there")).items, []);
+    const large = accept(process, "k", job("large", { brief: "x".repeat(1_023) }));
+    await assert.rejects(large, isJournalError("too-large"));
   },
 };
 

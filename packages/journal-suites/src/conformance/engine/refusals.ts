@@ -87,7 +87,9 @@ export const refusalsTests: EngineTests = {
     const { data, seq } = await read(process, "k");
     assert.deepEqual([data, seq], [1, 1]);
     const nothing = () =>
-      process.journal.transact("k", () => ({ result: 0, cancel: [{ operation: "9-x", reason: "" }] }), { by: ann });
+      process.journal.transact("k", () => ({ result: 0, change: { cancel: [{ operation: "9-x", reason: "" }] } }), {
+        by: ann,
+      });
     await assert.rejects(nothing, isJournalError("invalid-change"));
   },
 

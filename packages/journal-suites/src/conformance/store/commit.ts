@@ -46,6 +46,27 @@ export const commitTests: StoreTests = {
     assert.deepEqual(await everything(fixture, "k"), before);
   },
 
+  "J2: a change without entries leaves the number as it is and raises the epoch, so that what was decided before is refused":
+    async (fixture) => {
+      await seed(fixture);
+      const before = await fixture.record("k");
+      const entries = await fixture.entries("k");
+      const quiet = changeOf(before, {
+        entries: [],
+        epoch: before.epoch + 1,
+        state: '{"quiet":1}',
+        dueAt: 77,
+        lease: null,
+      });
+      assert.deepEqual(await fixture.store.commit(quiet), { kind: "committed", at: fixture.clock.now() });
+      const after = { ...before, epoch: before.epoch + 1, state: '{"quiet":1}', dueAt: 77, lease: null };
+      assert.deepEqual(await fixture.record("k"), after);
+      assert.deepEqual(await fixture.entries("k"), entries);
+      await fixture.refuses(quiet);
+      await fixture.refuses(changeOf(before, { state: '{"late":1}' }));
+      assert.deepEqual(await fixture.record("k"), after);
+    },
+
   "J2: a change changes its own resource alone": async (fixture) => {
     const before = await everything(fixture, await seed(fixture));
     const other = await fixture.create("k2", {

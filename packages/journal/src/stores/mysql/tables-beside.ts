@@ -66,12 +66,18 @@ export class TablesBeside {
       });
     }
     await this.#insertingEntries.run(session, rows, this.#statementBytes, async (lastInsertId) => {
-      const [first] = writes;
+      const first = writes.find(({ change }) => change.entries.length > 0);
       if (stampedAt !== null || first === undefined) return;
       stampedAt = lastInsertId > 0 ? lastInsertId : await this.#timeOf(session, first);
       for (const row of rows) row[atColumn] = stampedAt;
     });
-    return stampedAt ?? 0;
+    // Changes without entries alone.
+    return stampedAt ?? (await this.#now(session));
+  }
+
+  async #now(session: Session): Promise<number> {
+    const [row] = await session.rows(`select ${serverNow} as at`);
+    return Number(row?.at);
   }
 
   async #timeOf(session: Session, { id, firstSeq }: Write): Promise<number> {
