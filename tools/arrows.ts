@@ -32,6 +32,8 @@ const drivers: Ban = {
   message: "Drivers are passed in; a store declares structurally what it calls.",
 };
 
+const pure: Ban = { group: ["node:*"], message: "A decision is a pure function: values in, values out." };
+
 export const rooms: Readonly<Record<string, Room>> = {
   protocol: {
     npm: "@osbert/protocol",
@@ -53,7 +55,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     },
     never: {
       engine: [drivers],
-      decisions: [drivers, { group: ["node:*"], message: "A decision is a pure function: values in, values out." }],
+      decisions: [drivers, pure],
     },
   },
   "journal-suites": {
@@ -94,6 +96,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       http: ["admin", "broker.ts", "endpoints", "observe", "osb"],
       testing: ["broker.ts", "http", "observe"],
     },
+    never: { decisions: [pure] },
   },
   platform: {
     npm: "@osbert/platform",
