@@ -76,6 +76,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       metrics: ["observe"],
       traces: ["observe"],
       schemas: [],
+      client: ["http"],
     },
   },
   broker: {

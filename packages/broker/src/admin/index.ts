@@ -8,6 +8,7 @@ export {
 } from "./admin-api.js";
 export type { Audit, AuditEntry } from "./audit.js";
 export type { BulkItem, BulkTarget } from "./bulk.js";
+export { adminDescriptions } from "./descriptions.js";
 export type { EntryView, OperationDetails, StepView } from "./entry-view.js";
 export { type BulkFilter, Operator } from "./operator.js";
 export type { Pause } from "./pauses.js";

@@ -1,6 +1,8 @@
+import { adminDescriptions, adminRoutes } from "@osbert/broker/admin";
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
 import { BrokerAnswerError, isNotSent, parseRetryAfter } from "@osbert/protocol/client";
 import { brokerFetch } from "@osbert/protocol/node";
+import { type ApiClient, apiClient, type SendRequest, ShapeError } from "@osbert/server/client";
 import { brokerUrl, defaultUrl, isOpenToReaders } from "../client/broker-url.js";
 import { loginAmong } from "../client/credentials.js";
 import { CommandError } from "../client/exit-status.js";
@@ -25,14 +27,11 @@ export interface AdminSession {
   readonly surroundings: Surroundings;
   /** The options that lead to the same broker again. */
   readonly connection: readonly string[];
-  /** `path` is behind /admin/v1; what is in it is encoded already. */
-  ask(method: "GET" | "POST", path: string, options?: AskOptions): Promise<JsonObject>;
+  /** Asks a route of the admin API, with an answer that is as the route describes it. */
+  readonly ask: AdminClient;
 }
 
-export interface AskOptions {
-  readonly query?: Readonly<Record<string, string | undefined>>;
-  readonly body?: JsonObject;
-}
+type AdminClient = ApiClient<typeof adminRoutes, typeof adminDescriptions>;
 
 const defaultTimeoutSeconds = 60;
 /** A page has at most 500 items, each of bounded size. */
@@ -49,39 +48,50 @@ export async function openAdminSession(options: AdminOptions, surroundings: Surr
     throw new CommandError("usage", "--ca is for a URL that begins with https://");
   const call = brokerFetch(options.ca === undefined ? {} : { ca: await read(options.ca) });
   const timeoutMs = (options.requestTimeout ?? defaultTimeoutSeconds) * 1_000;
+  const send: SendRequest = async (method, path, { query, body }) => {
+    const given = Object.entries({ platform: options.platform, ...query }).filter(
+      (pair): pair is [string, string] => pair[1] !== undefined,
+    );
+    const search = new URLSearchParams(given).toString();
+    const signal = AbortSignal.timeout(timeoutMs);
+    const request: RequestInit = {
+      method,
+      headers: {
+        accept: "application/json",
+        authorization,
+        ...(body !== undefined && { "content-type": "application/json" }),
+      },
+      // A redirect would take the credentials along to who knows where.
+      redirect: "manual",
+      signal,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    };
+    try {
+      return await read200(place, await call(`${url}${path}${search === "" ? "" : `?${search}`}`, request));
+    } catch (cause) {
+      if (cause instanceof BrokerAnswerError || cause instanceof CommandError) throw cause;
+      const sent = !isNotSent(cause);
+      const kind = signal.aborted ? "timed out" : sent ? "connection lost" : "no connection";
+      throw new BrokerAnswerError(`the broker did not answer: ${kind}`, { kind, sent, cause });
+    }
+  };
+  const client = apiClient(adminRoutes, adminDescriptions, send);
   return {
     url,
     json: options.json ?? false,
     surroundings,
     connection: connectionOf(options),
-    async ask(method, path, { query = {}, body } = {}) {
-      const given = Object.entries({ platform: options.platform, ...query }).filter(
-        (pair): pair is [string, string] => pair[1] !== undefined,
-      );
-      const search = new URLSearchParams(given).toString();
-      const signal = AbortSignal.timeout(timeoutMs);
-      const request: RequestInit = {
-        method,
-        headers: {
-          accept: "application/json",
-          authorization,
-          ...(body !== undefined && { "content-type": "application/json" }),
-        },
-        // A redirect would take the credentials along to who knows where.
-        redirect: "manual",
-        signal,
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      };
-      try {
-        return await read200(place, await call(`${url}/admin/v1${path}${search === "" ? "" : `?${search}`}`, request));
-      } catch (cause) {
-        if (cause instanceof BrokerAnswerError || cause instanceof CommandError) throw cause;
-        const sent = !isNotSent(cause);
-        const kind = signal.aborted ? "timed out" : sent ? "connection lost" : "no connection";
-        throw new BrokerAnswerError(`the broker did not answer: ${kind}`, { kind, sent, cause });
-      }
-    },
+    ask: (...asked) => client(...asked).catch(notOurs) as never,
   };
+}
+
+/** Whoever answers is no broker of ours, or one of another version. */
+function notOurs(error: unknown): never {
+  if (!(error instanceof ShapeError)) throw error;
+  throw new CommandError(
+    "unreachable",
+    `what answers there is not the admin API of an Osbert broker, or one of another version: ${error.message}`,
+  );
 }
 
 /** The object in a 200; every other answer is an error, which its status decides before its body. `place`: where the login stands. */

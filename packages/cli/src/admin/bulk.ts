@@ -1,4 +1,5 @@
-import type { JsonObject } from "@osbert/protocol";
+import type { adminDescriptions } from "@osbert/broker/admin";
+import type { Shaped } from "@osbert/server/client";
 import { type Command, Option } from "commander";
 import { CommandError, type ExitStatus, exitStatuses } from "../client/exit-status.js";
 import { plainJson, plainText } from "../client/plain-text.js";
@@ -16,7 +17,6 @@ import {
   withReason,
 } from "./admin-command-options.js";
 import type { AdminOptions, AdminSession } from "./admin-session.js";
-import { listAt, textAt } from "./answer-fields.js";
 import { confirm } from "./confirm.js";
 import { runAdminCommand } from "./run-admin-command.js";
 
@@ -111,6 +111,8 @@ const mostRequests = 200;
 const headings = ["INSTANCE", "OPERATION", "VERB", "BINDING", "STATE", "RESULT"];
 
 type BulkAct = "retry" | "cancel";
+type BulkItem = Shaped<(typeof adminDescriptions)["retryAll"]["answer"]>["items"][number];
+const routes = { retry: "retryAll", cancel: "cancelAll" } as const;
 const pastTense = { retry: "retried", cancel: "cancelled" } as const;
 
 /** What is done to many must say to which. The broker says so, too, but of an API that nobody typed. */
@@ -130,27 +132,24 @@ async function run(session: AdminSession, act: BulkAct, options: BulkOptions): P
     failing: failing ? "true" : undefined,
   };
   const body = { reason, dry_run: options.dryRun ?? false };
-  const items: JsonObject[] = [];
+  const items: BulkItem[] = [];
   let next: string | undefined = options.after;
   for (let requests = 0; requests < mostRequests && items.length < limit; requests++) {
     const left = String(Math.min(100, limit - items.length));
-    const page = await session.ask("POST", `/operations/${act}`, {
-      query: { ...query, limit: left, after: next },
-      body,
-    });
-    items.push(...listAt(page, "items"));
-    next = textAt(page, "next") || undefined;
+    const page = await session.ask(routes[act], {}, { query: { ...query, limit: left, after: next }, body });
+    items.push(...page.items);
+    next = page.next ?? undefined;
     if (next === undefined) break;
   }
   print(session, items, next, options.dryRun ? act : undefined);
-  const isRefused = items.some((item) => textAt(item, "result") === "refused");
+  const isRefused = items.some((item) => item.result === "refused");
   return isRefused ? exitStatuses.failed.status : exitStatuses.succeeded.status;
 }
 
 /** `dryRun`: what would have been done. */
 function print(
   session: AdminSession,
-  items: readonly JsonObject[],
+  items: readonly BulkItem[],
   next: string | undefined,
   dryRun: BulkAct | undefined,
 ): void {
@@ -168,25 +167,25 @@ function print(
         stdout.isTTY ? stdout.columns : undefined,
       )}\n`,
     );
-  const count = (result: string) => items.filter((item) => textAt(item, "result") === result).length;
+  const count = (result: string) => items.filter((item) => item.result === result).length;
   if (dryRun !== undefined) stderr.write(`${items.length} would be ${pastTense[dryRun]}; nothing was changed\n`);
   else if (items.length > 0) stderr.write(`${count("done")} done, ${count("refused")} refused\n`);
   if (next !== undefined) stderr.write(`there are more; go on with --after ${plainText(shellQuote(next), 5_000)}\n`);
 }
 
-function row(item: JsonObject, dryRun: BulkAct | undefined): readonly string[] {
-  const goesOn = textAt(item, "goes_on");
-  const isAnew = goesOn !== "" && goesOn !== textAt(item, "operation");
+function row(item: BulkItem, dryRun: BulkAct | undefined): readonly string[] {
+  const goesOn = item.goes_on ?? "";
+  const isAnew = goesOn !== "" && goesOn !== item.operation;
   return [
-    textAt(item, "instance"),
-    textAt(item, "operation"),
-    textAt(item, "verb"),
-    textAt(item, "binding") || "-",
-    textAt(item, "state"),
-    textAt(item, "error") || (isAnew ? `begun anew as ${goesOn}` : resultOf(item, dryRun)),
+    item.instance,
+    item.operation,
+    item.verb,
+    item.binding || "-",
+    item.state,
+    item.error || (isAnew ? `begun anew as ${goesOn}` : resultOf(item, dryRun)),
   ];
 }
 
-function resultOf(item: JsonObject, dryRun: BulkAct | undefined): string {
-  return dryRun === undefined ? textAt(item, "result") : `would be ${pastTense[dryRun]}`;
+function resultOf(item: BulkItem, dryRun: BulkAct | undefined): string {
+  return dryRun === undefined ? item.result : `would be ${pastTense[dryRun]}`;
 }

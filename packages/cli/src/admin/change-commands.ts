@@ -1,4 +1,5 @@
-import type { JsonObject } from "@osbert/protocol";
+import type { adminDescriptions } from "@osbert/broker/admin";
+import type { Shaped } from "@osbert/server/client";
 import type { Command } from "commander";
 import { exitStatuses } from "../client/exit-status.js";
 import { resourceId } from "../client/resource-id.js";
@@ -14,9 +15,8 @@ import {
 } from "../keys/format-rotation.js";
 import { type ReasonChoice, withAdminOptions, withPlatformOption, withReason } from "./admin-command-options.js";
 import type { AdminOptions, AdminSession } from "./admin-session.js";
-import { objectAt, textAt } from "./answer-fields.js";
 import { confirm } from "./confirm.js";
-import { say, segment } from "./print.js";
+import { say } from "./print.js";
 import { reportForceDelete } from "./report-force-delete.js";
 import { runAdminCommand } from "./run-admin-command.js";
 
@@ -59,9 +59,9 @@ function registerRetry(admin: Command, surroundings: Surroundings): void {
     .argument("<operation>", "the operation's id")
     .action((instance: string, operation: string, options: ActOptions) =>
       runAdminCommand(options, surroundings, `retry operation ${operation}`, async (session) => {
-        const path = `${instancePath(instance)}/operations/${segment(operation)}/retry`;
-        const answer = await session.ask("POST", path, { body: { reason: options.reason } });
-        const goesOn = textAt(answer, "operation");
+        const values = { instance: resourceId(instance, "instance"), operation };
+        const answer = await session.ask("retry", values, { body: { reason: options.reason } });
+        const { operation: goesOn } = answer;
         say(session, answer, `operation ${goesOn} ${goesOn === operation ? "goes on" : "has begun"}`);
         hint(session, `osbert admin operation ${shellQuote(instance)} ${shellQuote(goesOn)}`);
         return done;
@@ -87,8 +87,8 @@ function registerCancel(admin: Command, surroundings: Surroundings): void {
     .argument("<operation>", "the operation's id")
     .action((instance: string, operation: string, options: ActOptions) =>
       runAdminCommand(options, surroundings, `cancel operation ${operation}`, async (session) => {
-        const path = `${instancePath(instance)}/operations/${segment(operation)}/cancel`;
-        const answer = await session.ask("POST", path, { body: { reason: options.reason } });
+        const values = { instance: resourceId(instance, "instance"), operation };
+        const answer = await session.ask("cancel", values, { body: { reason: options.reason } });
         say(session, answer, `operation ${operation} was told to stop`);
         hint(session, `osbert admin operation ${shellQuote(instance)} ${shellQuote(operation)}`);
         return done;
@@ -115,9 +115,13 @@ function registerPurge(admin: Command, surroundings: Surroundings): void {
         const name = binding ?? instance;
         const about = binding === undefined ? "instance" : "binding";
         const what = `makes the broker forget ${about} ${name}; nothing is removed in its backend`;
-        const path = `${instancePath(instance)}${binding === undefined ? "" : `/bindings/${segment(resourceId(binding, "binding"))}`}`;
+        const ids = { instance: resourceId(instance, "instance"), binding: binding && resourceId(binding, "binding") };
         await confirm(surroundings, { what, name, yes: options.yes ?? false });
-        const answer = await session.ask("POST", `${path}/purge`, { body: { reason: options.reason } });
+        const body = { reason: options.reason };
+        const answer =
+          ids.binding === undefined
+            ? await session.ask("purge", { instance: ids.instance }, { body })
+            : await session.ask("purgeBinding", { instance: ids.instance, binding: ids.binding }, { body });
         say(session, answer, `${about} ${name} is forgotten`);
         return done;
       }),
@@ -142,15 +146,13 @@ function registerForceDelete(admin: Command, surroundings: Surroundings): void {
     .option(...yesOption)
     .action((instance: string, options: ForceDeleteOptions) =>
       runAdminCommand(options, surroundings, `delete ${instance} by force`, async (session) => {
-        const path = instancePath(instance);
+        const values = { instance: resourceId(instance, "instance") };
         const what = `deletes instance ${instance} with its bindings, whatever its service says`;
         await confirm(surroundings, { what, name: instance, yes: options.yes ?? false });
         const within = options.within === undefined ? {} : { within_seconds: options.within };
-        const answer = await session.ask("POST", `${path}/force-delete`, {
-          body: { reason: options.reason, ...within },
-        });
-        if (options.wait) return reportForceDelete(session, instance, path, textAt(answer, "operation"));
-        say(session, answer, `operation ${textAt(answer, "operation")} has begun`);
+        const answer = await session.ask("forceDelete", values, { body: { reason: options.reason, ...within } });
+        if (options.wait) return reportForceDelete(session, instance, answer.operation);
+        say(session, answer, `operation ${answer.operation} has begun`);
         return done;
       }),
     );
@@ -170,12 +172,10 @@ function registerPause(admin: Command, surroundings: Surroundings): void {
     .argument("<service>", "the service, by name or id")
     .action((service: string, options: ActOptions) =>
       runAdminCommand(options, surroundings, `pause ${service}`, async (session) => {
-        const answer = await session.ask("POST", `/services/${segment(service)}/pause`, {
-          body: { reason: options.reason },
-        });
-        const { by, at, reason } = objectAt(answer, "paused");
-        const earlier = `${service} was paused already, by ${String(by)} at ${String(at)}: ${String(reason)}. That stays; resume it to pause it anew`;
-        say(session, answer, answer.was_paused === true ? earlier : `${service} is paused`);
+        const answer = await session.ask("pause", { service }, { body: { reason: options.reason } });
+        const { paused } = answer;
+        const earlier = `${service} was paused already, by ${paused?.by} at ${paused?.at}: ${paused?.reason}. That stays; resume it to pause it anew`;
+        say(session, answer, answer.was_paused ? earlier : `${service} is paused`);
         return done;
       }),
     );
@@ -196,9 +196,7 @@ function registerResume(admin: Command, surroundings: Surroundings): void {
     .argument("<service>", "the service, by name or id")
     .action((service: string, options: ActOptions) =>
       runAdminCommand(options, surroundings, `resume ${service}`, async (session) => {
-        const answer = await session.ask("POST", `/services/${segment(service)}/resume`, {
-          body: { reason: options.reason },
-        });
+        const answer = await session.ask("resume", { service }, { body: { reason: options.reason } });
         say(session, answer, `${service} goes on`);
         return done;
       }),
@@ -216,21 +214,21 @@ function registerRotateKeys(admin: Command, surroundings: Surroundings): void {
     )
     .action((options: ActOptions) =>
       runAdminCommand(options, surroundings, "rotate the keys", async (session) => {
-        let view = await session.ask("POST", "/keys/rotation", { body: { reason: options.reason } });
-        for (let told = ""; textAt(view, "state") === "running"; ) {
+        let view = await session.ask("rotateKeys", {}, { body: { reason: options.reason } });
+        for (let told = ""; view.state === "running"; ) {
           const line = formatRotationProgress(countsOf(view));
           if (line !== told && !options.json) surroundings.stderr.write(`${line}\n`);
           told = line;
           await new Promise((resolve) => setTimeout(resolve, rotationPollMs));
-          view = await session.ask("GET", "/keys/rotation");
+          view = await session.ask("keyRotation", {});
         }
-        const isDone = textAt(view, "state") === "succeeded";
+        const isDone = view.state === "succeeded";
         say(
           session,
           view,
           isDone
             ? formatRotationResult(endedOf(view), "the store").replaceAll("\n", "; ")
-            : textAt(view, "description"),
+            : (view.description ?? view.state),
         );
         return isDone && view.left === 0 ? done : exitStatuses.failed.status;
       }),
@@ -243,18 +241,15 @@ function registerRotateKeys(admin: Command, surroundings: Surroundings): void {
 
 const rotationPollMs = 500;
 
-function numberAt(view: JsonObject, name: string): number {
-  const value = view[name];
-  return typeof value === "number" ? value : 0;
+type Rotation = Shaped<(typeof adminDescriptions)["keyRotation"]["answer"]>;
+
+function countsOf({ walk = 0, resources = 0, texts = 0 }: Rotation): RotationCounts {
+  return { walk, resources, texts };
 }
 
-function countsOf(view: JsonObject): RotationCounts {
-  return { walk: numberAt(view, "walk"), resources: numberAt(view, "resources"), texts: numberAt(view, "texts") };
-}
-
-function endedOf(view: JsonObject): RotationResult {
-  const unused = Array.isArray(view.unused) ? view.unused.map(String) : [];
-  return { ...countsOf(view), left: numberAt(view, "left"), leftPlain: numberAt(view, "left_plain"), unused };
+function endedOf(view: Rotation): RotationResult {
+  const { left = 0, left_plain: leftPlain = 0, unused = [] } = view;
+  return { ...countsOf(view), left, leftPlain, unused };
 }
 
 function registerRestore(admin: Command, surroundings: Surroundings): void {
@@ -265,9 +260,8 @@ function registerRestore(admin: Command, surroundings: Surroundings): void {
     .argument("<instance>", theInstance)
     .action((instance: string, options: ActOptions) =>
       runAdminCommand(options, surroundings, `restore ${instance}`, async (session) => {
-        const answer = await session.ask("POST", `${instancePath(instance)}/restore`, {
-          body: { reason: options.reason },
-        });
+        const values = { instance: resourceId(instance, "instance") };
+        const answer = await session.ask("restore", values, { body: { reason: options.reason } });
         say(session, answer, `instance ${instance} is back`);
         return done;
       }),
@@ -279,10 +273,6 @@ function registerRestore(admin: Command, surroundings: Surroundings): void {
       command: "osbert admin restore my-db --reason 'row mended from the backup'",
     },
   ]);
-}
-
-function instancePath(instance: string): string {
-  return `/instances/${segment(resourceId(instance, "instance"))}`;
 }
 
 /** What to look at next, for people. */

@@ -1,31 +1,33 @@
-import type { JsonObject } from "@osbert/protocol";
 import { plainJson, plainText } from "../client/plain-text.js";
 import { shellQuote } from "../client/shell-quote.js";
 import { table } from "../client/table.js";
 import type { PageChoice } from "./admin-command-options.js";
-import type { AdminSession, AskOptions } from "./admin-session.js";
-import { listAt, textAt } from "./answer-fields.js";
+import type { AdminSession } from "./admin-session.js";
 
 /** A page may be empty and still have one behind it, where only few of many are wanted. */
 const mostRequests = 50;
 
+/** A page of a list: so many, from there on. */
+export type AskPage<Item> = (page: { readonly limit: string; readonly after: string | undefined }) => Promise<{
+  readonly items: readonly Item[];
+  readonly next: string | null;
+}>;
+
 /** Prints a list as a table, or as it came. Asks on as long as the broker says that there are more and too few were found. */
-export async function printList(
+export async function printList<Item extends object>(
   session: AdminSession,
-  path: string,
+  ask: AskPage<Item>,
   { limit, after }: PageChoice,
-  query: NonNullable<AskOptions["query"]>,
   headings: readonly string[],
-  row: (item: JsonObject) => readonly string[],
+  row: (item: Item) => readonly string[],
   none: string,
 ): Promise<void> {
-  const items: JsonObject[] = [];
+  const items: Item[] = [];
   let next: string | undefined = after;
   for (let requests = 0; requests < mostRequests; requests++) {
-    const left = String(limit - items.length);
-    const page = await session.ask("GET", path, { query: { ...query, limit: left, after: next } });
-    items.push(...listAt(page, "items"));
-    next = textAt(page, "next") || undefined;
+    const page = await ask({ limit: String(limit - items.length), after: next });
+    items.push(...page.items);
+    next = page.next ?? undefined;
     if (next === undefined || items.length >= limit) break;
   }
   const { stdout, stderr } = session.surroundings;
@@ -46,12 +48,7 @@ export function facts(all: Readonly<Record<string, string>>): string {
 }
 
 /** The same as a line for people; with --json the answer as it came. */
-export function say(session: AdminSession, answer: JsonObject, line: string): void {
+export function say(session: AdminSession, answer: object, line: string): void {
   const { stdout } = session.surroundings;
   stdout.write(session.json ? `${plainJson(answer)}\n` : `${plainText(line)}\n`);
-}
-
-/** An instance, binding, operation or service as a part of a path. */
-export function segment(text: string): string {
-  return encodeURIComponent(text);
 }

@@ -1,4 +1,6 @@
-import { isJsonObject, type JsonObject } from "@osbert/protocol";
+import type { adminDescriptions } from "@osbert/broker/admin";
+import { isJsonObject } from "@osbert/protocol";
+import type { Shaped } from "@osbert/server/client";
 import { type Command, Option } from "commander";
 import { exitStatuses } from "../client/exit-status.js";
 import { plainJson, plainText } from "../client/plain-text.js";
@@ -9,9 +11,15 @@ import { table } from "../client/table.js";
 import { withExamples } from "../examples-of.js";
 import { type PageChoice, withAdminOptions, withPageOptions, withPlatformOption } from "./admin-command-options.js";
 import type { AdminOptions } from "./admin-session.js";
-import { listAt, nameAt, objectAt, textAt } from "./answer-fields.js";
-import { facts, printList, segment } from "./print.js";
+import { facts, printList } from "./print.js";
 import { runAdminCommand } from "./run-admin-command.js";
+
+type Answer<Name extends keyof typeof adminDescriptions> = Shaped<(typeof adminDescriptions)[Name]["answer"]>;
+type Instance = Answer<"instance">;
+type Operation = Answer<"operations">["items"][number];
+type OperationDetails = Answer<"operation">;
+type Entry = Answer<"journal">["items"][number];
+type Last = Instance["last_operation"];
 
 const done = exitStatuses.succeeded.status;
 const theInstance = "the instance's id, as the platform gave it";
@@ -67,17 +75,19 @@ function registerInstances(admin: Command, surroundings: Surroundings): void {
       runAdminCommand(options, surroundings, "list the instances", async (session) => {
         const { service, plan, phase } = options;
         const headings = ["INSTANCE", "PLATFORM", "SERVICE", "PLAN", "PHASE", "BINDINGS", "OPEN", "LAST OPERATION"];
-        const row = (item: JsonObject) => [
-          textAt(item, "id"),
-          textAt(item, "platform") || "-",
-          nameAt(item, "service"),
-          nameAt(item, "plan"),
-          textAt(item, "phase"),
-          textAt(item, "bindings"),
-          textAt(item, "open_operations"),
-          lastOf(item),
+        const row = (item: Answer<"instances">["items"][number]) => [
+          item.id,
+          item.platform || "-",
+          nameOf(item.service),
+          nameOf(item.plan),
+          item.phase,
+          String(item.bindings),
+          String(item.open_operations),
+          lastText(item.last_operation),
         ];
-        await printList(session, "/instances", options, { service, plan, phase }, headings, row, "there are none");
+        const filter = { service, plan, phase };
+        const ask = (page: object) => session.ask("instances", {}, { query: { ...filter, ...page } });
+        await printList(session, ask, options, headings, row, "there are none");
         return done;
       }),
     );
@@ -96,10 +106,10 @@ function registerInstance(admin: Command, surroundings: Surroundings): void {
     .argument("<instance>", theInstance)
     .action((instance: string, options: AdminOptions) =>
       runAdminCommand(options, surroundings, `show ${instance}`, async (session) => {
-        const item = await session.ask("GET", `/instances/${segment(resourceId(instance, "instance"))}`);
+        const item = await session.ask("instance", { instance: resourceId(instance, "instance") });
         const { stdout } = surroundings;
         if (session.json) stdout.write(`${plainJson(item)}\n`);
-        else stdout.write(`${instanceText(item)}${operationsText(listAt(item, "operations"))}`);
+        else stdout.write(`${instanceText(item)}${operationsText(item.operations)}`);
         return done;
       }),
     );
@@ -117,16 +127,17 @@ function registerBindings(admin: Command, surroundings: Surroundings): void {
     .argument("<instance>", theInstance)
     .action((instance: string, options: ListOptions) =>
       runAdminCommand(options, surroundings, `list the bindings of ${instance}`, async (session) => {
-        const path = `/instances/${segment(resourceId(instance, "instance"))}/bindings`;
         const headings = ["BINDING", "PHASE", "APP", "EXPIRES", "LAST OPERATION"];
-        const row = (item: JsonObject) => [
-          textAt(item, "id"),
-          textAt(item, "phase"),
-          textAt(item, "app_guid") || "-",
-          textAt(item, "expires_at") || "-",
-          lastOf(item),
+        const row = (item: Answer<"bindings">["items"][number]) => [
+          item.id,
+          item.phase,
+          item.app_guid || "-",
+          item.expires_at || "-",
+          lastText(item.last_operation),
         ];
-        await printList(session, path, options, {}, headings, row, "it has none");
+        const values = { instance: resourceId(instance, "instance") };
+        const ask = (query: object) => session.ask("bindings", values, { query });
+        await printList(session, ask, options, headings, row, "it has none");
         return done;
       }),
     );
@@ -163,7 +174,8 @@ function registerOperations(admin: Command, surroundings: Surroundings): void {
           older_than_seconds: olderThan === undefined ? undefined : String(olderThan),
           failing: failing ? "true" : undefined,
         };
-        await printList(session, "/operations", options, query, operationHeadings, operationRow, "none is open");
+        const ask = (page: object) => session.ask("operations", {}, { query: { ...query, ...page } });
+        await printList(session, ask, options, operationHeadings, operationRow, "none is open");
         return done;
       }),
     );
@@ -185,8 +197,7 @@ function registerOperation(admin: Command, surroundings: Surroundings): void {
     .argument("<operation>", "the operation's id")
     .action((instance: string, operation: string, options: AdminOptions) =>
       runAdminCommand(options, surroundings, `show operation ${operation}`, async (session) => {
-        const path = `/instances/${segment(resourceId(instance, "instance"))}/operations/${segment(operation)}`;
-        const item = await session.ask("GET", path);
+        const item = await session.ask("operation", { instance: resourceId(instance, "instance"), operation });
         const { stdout } = surroundings;
         stdout.write(session.json ? `${plainJson(item)}\n` : operationText(item));
         return done;
@@ -206,8 +217,9 @@ function registerJournal(admin: Command, surroundings: Surroundings): void {
     .argument("<instance>", theInstance)
     .action((instance: string, options: ListOptions) =>
       runAdminCommand(options, surroundings, `show the journal of ${instance}`, async (session) => {
-        const path = `/instances/${segment(resourceId(instance, "instance"))}/journal`;
-        await printList(session, path, options, {}, entryHeadings, entryRow, "it is empty");
+        const values = { instance: resourceId(instance, "instance") };
+        const ask = (query: object) => session.ask("journal", values, { query });
+        await printList(session, ask, options, entryHeadings, entryRow, "it is empty");
         return done;
       }),
     );
@@ -222,19 +234,16 @@ function registerServices(admin: Command, surroundings: Surroundings): void {
     .description("Lists the services that the broker offers, and which of them are paused, by whom and why.")
     .action((options: AdminOptions) =>
       runAdminCommand(options, surroundings, "list the services", async (session) => {
-        const row = (item: JsonObject) => {
-          const paused = objectAt(item, "paused");
-          const since = textAt(paused, "at");
-          return [
-            textAt(item, "name") || "-",
-            textAt(item, "id"),
-            since || "-",
-            textAt(paused, "by"),
-            textAt(paused, "reason"),
-          ];
-        };
+        const row = ({ id, name, paused }: Answer<"services">["items"][number]) => [
+          name || "-",
+          id,
+          paused?.at || "-",
+          paused?.by ?? "",
+          paused?.reason ?? "",
+        ];
         const headings = ["SERVICE", "ID", "PAUSED SINCE", "BY", "REASON"];
-        await printList(session, "/services", { limit: 500 }, {}, headings, row, "there are none");
+        const ask = (query: object) => session.ask("services", {}, { query });
+        await printList(session, ask, { limit: 500 }, headings, row, "there are none");
         return done;
       }),
     );
@@ -251,8 +260,9 @@ function registerSetAside(admin: Command, surroundings: Surroundings): void {
     )
     .action((options: ListOptions) =>
       runAdminCommand(options, surroundings, "list what was set aside", async (session) => {
-        const row = (item: JsonObject) => [textAt(item, "instance"), textAt(item, "platform") || "-"];
-        await printList(session, "/set-aside", options, {}, ["INSTANCE", "PLATFORM"], row, "nothing was set aside");
+        const row = (item: Answer<"setAside">["items"][number]) => [item.instance, item.platform || "-"];
+        const ask = (query: object) => session.ask("setAside", {}, { query });
+        await printList(session, ask, options, ["INSTANCE", "PLATFORM"], row, "nothing was set aside");
         return done;
       }),
     );
@@ -260,88 +270,81 @@ function registerSetAside(admin: Command, surroundings: Surroundings): void {
   withExamples(command, [{ does: "what has to be mended", command: "osbert admin set-aside" }]);
 }
 
-function instanceText(item: JsonObject): string {
+function instanceText(item: Instance): string {
   return facts({
-    instance: textAt(item, "id"),
-    platform: textAt(item, "platform"),
-    service: nameAt(item, "service"),
-    plan: nameAt(item, "plan"),
-    phase: textAt(item, "phase"),
-    bindings: textAt(item, "bindings"),
-    organization: textAt(item, "organization_guid"),
-    space: textAt(item, "space_guid"),
-    maintenance: textAt(item, "maintenance_version"),
-    parameters: Object.keys(objectAt(item, "parameters")).join(", "),
-    state: Object.keys(objectAt(item, "state")).join(", "),
-    "last operation": lastOf(item),
+    instance: item.id,
+    platform: item.platform,
+    service: nameOf(item.service),
+    plan: nameOf(item.plan),
+    phase: item.phase,
+    bindings: String(item.bindings),
+    organization: item.organization_guid ?? "",
+    space: item.space_guid ?? "",
+    maintenance: item.maintenance_version ?? "",
+    parameters: Object.keys(item.parameters ?? {}).join(", "),
+    state: Object.keys(item.state ?? {}).join(", "),
+    "last operation": lastText(item.last_operation),
   });
 }
 
-function operationsText(operations: readonly JsonObject[]): string {
+function operationsText(operations: readonly Operation[]): string {
   if (operations.length === 0) return "\nno operation is open\n";
   return `\n${table(operationHeadings, operations.map(operationRow))}\n`;
 }
 
-function operationText(item: JsonObject): string {
-  const open = objectAt(item, "open");
+function operationText(item: OperationDetails): string {
+  const { open, steps, entries } = item;
   const head = facts({
-    operation: textAt(item, "id"),
-    verb: textAt(item, "verb"),
-    binding: textAt(item, "binding"),
-    state: textAt(item, "state"),
-    message: textAt(item, "message"),
-    description: textAt(open, "description"),
-    "accepted at": textAt(open, "accepted_at"),
-    "next attempt": textAt(open, "next_attempt_at"),
-    deadline: textAt(open, "deadline_at"),
-    attempts: textAt(open, "attempts"),
-    "last error": textAt(open, "last_error"),
+    operation: item.id,
+    verb: item.verb,
+    binding: item.binding ?? "",
+    state: item.state,
+    message: item.message ?? "",
+    description: open?.description ?? "",
+    "accepted at": open?.accepted_at ?? "",
+    "next attempt": open?.next_attempt_at ?? "",
+    deadline: open?.deadline_at ?? "",
+    attempts: open === null ? "" : String(open.attempts),
+    "last error": open?.last_error ?? "",
   });
-  const passedOver = passedOverText(item);
-  const steps = listAt(item, "steps").map((step) => [
-    textAt(step, "at"),
-    textAt(step, "name"),
-    `${textAt(step, "result_bytes")} bytes`,
-  ]);
-  const stepsText = steps.length === 0 ? "" : `\n${table(["DONE AT", "STEP", "RESULT"], steps)}\n`;
-  const entries = listAt(item, "entries");
+  const rows = steps.map(({ at, name, result_bytes: bytes }) => [at, name, `${bytes} bytes`]);
+  const stepsText = rows.length === 0 ? "" : `\n${table(["DONE AT", "STEP", "RESULT"], rows)}\n`;
   const entriesText = entries.length === 0 ? "" : `\n${table(entryHeadings, entries.map(entryRow))}\n`;
-  return `${head}${passedOver}${stepsText}${entriesText}`;
+  return `${head}${passedOverText(item)}${stepsText}${entriesText}`;
 }
 
 /** What a forced deletion did not wait for. */
-export function passedOverText(item: JsonObject): string {
-  const passed = listAt(item, "passed_over").map((one) => [textAt(one, "call"), textAt(one, "error")]);
-  return passed.length === 0 ? "" : `\n${table(["PASSED OVER", "ERROR"], passed)}\n`;
+export function passedOverText({ passed_over: passedOver }: Pick<OperationDetails, "passed_over">): string {
+  const rows = passedOver.map(({ call, error }) => [call, error]);
+  return rows.length === 0 ? "" : `\n${table(["PASSED OVER", "ERROR"], rows)}\n`;
 }
 
 const operationHeadings = ["INSTANCE", "OPERATION", "VERB", "BINDING", "STATE", "SINCE", "ATTEMPTS", "SAYS"];
 
-function operationRow(item: JsonObject): readonly string[] {
+function operationRow(item: Operation): readonly string[] {
   return [
-    textAt(item, "instance"),
-    textAt(item, "id"),
-    textAt(item, "verb"),
-    textAt(item, "binding") || "-",
-    textAt(item, "state"),
-    textAt(item, "accepted_at"),
-    textAt(item, "attempts"),
-    textAt(item, "last_error") || textAt(item, "description"),
+    item.instance,
+    item.id,
+    item.verb,
+    item.binding || "-",
+    item.state,
+    item.accepted_at,
+    String(item.attempts),
+    item.last_error || (item.description ?? ""),
   ];
 }
 
 const entryHeadings = ["SEQ", "AT", "WHO", "ENTRY", "OPERATION", "WHY", "DETAILS"];
 
-function entryRow(item: JsonObject): readonly string[] {
-  const actor = objectAt(item, "actor");
+function entryRow(item: Entry): readonly string[] {
   return [
-    textAt(item, "seq"),
-    textAt(item, "at"),
-    `${textAt(actor, "type")} ${textAt(actor, "subject")}`,
-    textAt(item, "kind"),
-    textAt(item, "operation") || "-",
-    textAt(item, "cause") || "-",
-    Object.entries(objectAt(item, "details"))
+    String(item.seq),
+    item.at,
+    `${item.actor.type} ${item.actor.subject}`,
+    item.kind,
+    item.operation || "-",
+    String(item.cause ?? "") || "-",
+    Object.entries(item.details)
       .map(([name, value]) => `${name}=${detail(value)}`)
       .join(" "),
   ];
@@ -352,9 +355,12 @@ function detail(value: unknown): string {
   return Array.isArray(value) || isJsonObject(value) ? plainText(plainJson(value, 0), 200) : String(value);
 }
 
-function lastOf(item: JsonObject): string {
-  const last = objectAt(item, "last_operation");
-  if (textAt(last, "verb") === "") return "-";
-  const description = textAt(last, "description");
-  return `${textAt(last, "verb")} ${textAt(last, "state")}${description === "" ? "" : `: ${description}`}`;
+/** A service or plan by its name, or else its id. */
+function nameOf({ id, name }: Instance["service"]): string {
+  return name || id;
+}
+
+function lastText(last: Last): string {
+  if (last === null) return "-";
+  return `${last.verb} ${last.state}${last.description ? `: ${last.description}` : ""}`;
 }

@@ -1,10 +1,7 @@
-import type { JsonObject } from "@osbert/protocol";
 import { type ExitStatus, exitStatuses } from "../client/exit-status.js";
 import { plainJson, plainText } from "../client/plain-text.js";
 import { startProgress } from "../client/progress.js";
 import type { AdminSession } from "./admin-session.js";
-import { objectAt, textAt } from "./answer-fields.js";
-import { segment } from "./print.js";
 import { passedOverText } from "./read-commands.js";
 
 const pauseMs = 500;
@@ -14,7 +11,6 @@ const ends: ReadonlySet<string> = new Set(["succeeded", "failed", "cancelled"]);
 export async function reportForceDelete(
   session: AdminSession,
   instance: string,
-  path: string,
   operation: string,
 ): Promise<ExitStatus> {
   const { surroundings, json } = session;
@@ -26,12 +22,13 @@ export async function reportForceDelete(
     interrupted = true;
     wake();
   });
-  let seen: JsonObject = {};
+  const look = () => session.ask("operation", { instance, operation });
+  let seen: Awaited<ReturnType<typeof look>>;
   try {
     for (;;) {
-      seen = await session.ask("GET", `${path}/operations/${segment(operation)}`);
-      if (ends.has(textAt(seen, "state")) || interrupted) break;
-      progress.tell(textAt(objectAt(seen, "open"), "description") || textAt(seen, "state"));
+      seen = await look();
+      if (ends.has(seen.state) || interrupted) break;
+      progress.tell(seen.open?.description || seen.state);
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, pauseMs);
         wake = () => {
@@ -44,14 +41,14 @@ export async function reportForceDelete(
     endListening();
     progress.stop();
   }
-  const state = textAt(seen, "state");
+  const { state } = seen;
   if (json) stdout.write(`${plainJson(seen)}\n`);
   if (!ends.has(state)) {
     stderr.write(`operation ${plainText(operation)} goes on\n`);
     return exitStatuses.inProgress.status;
   }
   if (state !== "succeeded") {
-    stderr.write(`error: ${plainText(instance)} is not deleted: ${plainText(textAt(seen, "message") || state)}\n`);
+    stderr.write(`error: ${plainText(instance)} is not deleted: ${plainText(seen.message || state)}\n`);
     return exitStatuses.failed.status;
   }
   const passedOver = passedOverText(seen);

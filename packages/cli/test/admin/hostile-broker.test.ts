@@ -17,17 +17,26 @@ async function answers(status: number, body: string, headers: Readonly<Record<st
 const evil = "\u001b]0;owned\u0007\u001b[31mred\u001b[0m\u202eback\nline";
 
 test("no text of a broker reaches the terminal as an order to it", async () => {
-  const item = {
-    id: evil,
-    platform: evil,
-    service: { name: evil },
-    phase: evil,
-    last_operation: { verb: evil, state: evil },
+  const last = { id: evil, verb: evil, state: evil, description: evil };
+  const operation = {
+    ...{ ...last, instance: evil, platform: evil, binding: evil, accepted_at: evil, deadline_at: evil },
+    ...{ next_attempt_at: evil, attempts: 1, last_error: evil },
   };
-  const env = await answers(
-    200,
-    JSON.stringify({ items: [item], next: evil, ...item, operations: [item], operation: evil }),
-  );
+  const entry = {
+    ...{ seq: 1, at: evil, kind: evil, operation: evil, cause: evil },
+    ...{ actor: { type: evil, subject: evil }, details: { [evil]: evil } },
+  };
+  const named = { id: evil, name: evil };
+  const item = {
+    ...{ ...operation, ...entry, service: named, plan: named, phase: evil, bindings: 1, open_operations: 1 },
+    ...{ last_operation: last, message: evil, open: operation },
+    ...{ organization_guid: evil, space_guid: evil, maintenance_version: evil, parameters: { [evil]: evil } },
+    ...{ passed_over: [{ call: evil, error: evil }], steps: [{ name: evil, at: evil, result_bytes: 1 }] },
+  };
+  const body = { items: [item], next: evil, ...item, operations: [operation], entries: [entry] };
+  const env = await answers(200, JSON.stringify(body));
+  // The state of an instance is an object, that of an operation a text.
+  const ofInstance = await answers(200, JSON.stringify({ ...body, state: { [evil]: evil } }));
   const reason = ["--reason", "x"];
   for (const args of [
     ["instances", "--limit", "1"],
@@ -39,7 +48,8 @@ test("no text of a broker reaches the terminal as an order to it", async () => {
     ["retry", "a", "b", ...reason],
     ["force-delete", "a", "--yes", "--no-wait", ...reason],
   ]) {
-    const { stdout, stderr } = await adminCommand(args, env);
+    const { stdout, stderr } = await adminCommand(args, args[0] === "instance" ? ofInstance : env);
+    expect(stdout, args.join(" ")).toContain("red");
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
     expect(stdout + stderr, args.join(" ")).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
   }
@@ -94,10 +104,14 @@ test("the credentials do not follow a redirect", async () => {
   expect(asked).toEqual([]);
 });
 
-test("fields of other types, and fields that are not there, are shown as nothing", async () => {
-  for (const body of [{}, { items: {} }, { items: [null, 7, { id: {}, service: [] }], next: 5 }]) {
+test("an answer that no Osbert broker gives is told as such, with the place and without what stood there", async () => {
+  for (const body of [{}, { items: {} }, { items: [null, 7, { id: {}, service: [] }], next: 5, words: "secret" }]) {
     const env = await answers(200, JSON.stringify(body));
-    for (const args of [["instances", "--limit", "1"], ["instance", "a"], ["operation", "a", "b"], ["services"]])
-      expect((await adminCommand(args, env)).status, `${args} ${JSON.stringify(body)}`).toBe(0);
+    for (const args of [["instances", "--limit", "1"], ["instance", "a"], ["operation", "a", "b"], ["services"]]) {
+      const ran = await adminCommand(args, env);
+      expect(ran, `${args} ${JSON.stringify(body)}`).toMatchObject({ status: 4, stdout: "" });
+      expect(ran.stderr).toMatch(/not the admin API of an Osbert broker.*: (items|id|\S+) must be/);
+      expect(ran.stderr).not.toContain("secret");
+    }
   }
 });
