@@ -1,4 +1,4 @@
-import { isDeeperThan, isJsonObject, type JsonObject } from "./json.js";
+import { hasInfinity, isDeeperThan, isJsonObject, type JsonObject } from "./json.js";
 
 export const headerNames = {
   version: "X-Broker-API-Version",
@@ -42,7 +42,7 @@ export function parseOriginatingIdentity(text: string): OriginatingIdentity | un
   if (match === null) return undefined;
   const [, platform = "", encoded = ""] = match;
   const value = decodeJson(encoded);
-  return isJsonObject(value) ? { platform, value } : undefined;
+  return isJsonObject(value) && !hasInfinity(value) ? { platform, value } : undefined;
 }
 
 export function printOriginatingIdentity({ platform, value }: OriginatingIdentity): string {

@@ -41,7 +41,7 @@ export {
   parseOriginatingIdentity,
   printOriginatingIdentity,
 } from "./headers.js";
-export { canonicalJson, isDeeperThan, isJsonObject, type Json, type JsonObject } from "./json.js";
+export { canonicalJson, hasInfinity, isDeeperThan, isJsonObject, type Json, type JsonObject } from "./json.js";
 export {
   type Binding,
   type BindingMetadata,

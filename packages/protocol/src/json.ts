@@ -29,6 +29,15 @@ const closeBracket = 93;
 const openBrace = 123;
 const closeBrace = 125;
 
+/**
+ * Whether a number in what was parsed is none: `1e999` is parsed as infinity, which is written as null, and whoever reads that later sees
+ * what nobody sent. It recurses.
+ */
+export function hasInfinity(value: unknown): boolean {
+  if (typeof value === "number") return !Number.isFinite(value);
+  return typeof value === "object" && value !== null && Object.values(value).some(hasInfinity);
+}
+
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -17,6 +17,9 @@ test("ID-03: a malformed identity is told from a good one", () => {
     "cloudfoundry bm90IGpzb24=",
     `k8s ${btoa("[1]")}`,
     `k8s ${btoa("1")}`,
+    // It would be kept as null, which nobody sent.
+    `k8s ${btoa('{"uid": [{"of": 1e999}]}')}`,
+    `k8s ${btoa('{"uid": -1e999}')}`,
   ]) {
     expect(parseOriginatingIdentity(text), text).toBeUndefined();
   }

@@ -1,4 +1,4 @@
-import { BrokerError, isDeeperThan, isJsonObject, type JsonObject } from "@osbert/protocol";
+import { BrokerError, hasInfinity, isDeeperThan, isJsonObject, type JsonObject } from "@osbert/protocol";
 import type { WireRequest } from "./wire.js";
 
 /** Bodies beyond this are refused, unless an API takes less; nothing of them is kept. */
@@ -49,12 +49,6 @@ function parseJsonObject(bytes: Uint8Array): JsonObject {
  * from each of them, a megabyte of numbers with 199 digits would take a second.
  */
 const mayOverflow = /(?<![0-9])[0-9]{200}|[eE]\+?[0-9]{3}/;
-
-/** `1e999` is parsed as infinity, which is written as null: the author and the store would see what nobody sent. */
-function hasInfinity(value: unknown): boolean {
-  if (typeof value === "number") return !Number.isFinite(value);
-  return typeof value === "object" && value !== null && Object.values(value).some(hasInfinity);
-}
 
 function isJsonType(contentType: string): boolean {
   const type = contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
