@@ -6,6 +6,7 @@ import {
   openJournal,
   type Store,
   type StoreAnswered,
+  systemClock,
 } from "@osbert/journal";
 import { BrokerError, type Finding, parseApiVersion } from "@osbert/protocol";
 import type { Readiness } from "@osbert/server";
@@ -130,6 +131,7 @@ export function createBroker(options: BrokerOptions): Broker {
   const offer = new Offer(
     isServiceSource(options.services) ? unknownCatalog : buildCatalog(options.services, options),
     source && ((serviceId, revision) => source.resolve(serviceId, revision)),
+    options.journal?.clock ?? systemClock,
   );
   let running:
     | {
@@ -176,9 +178,16 @@ export function createBroker(options: BrokerOptions): Broker {
       watch?.tell({ kind: "catalog refused", error });
     }
   };
+  let sourceIsOpen = false;
+  const closeSource = () => {
+    if (!sourceIsOpen) return;
+    sourceIsOpen = false;
+    source?.close();
+  };
   const bindingsOf = async (key: string) =>
     (await started().journal.parts(key, bindingPrefix, { limit: bindingPage })).items;
   const open = async () => {
+    stopping = false;
     const kinds = operationKinds({
       serviceOf: (serviceId, revision) => offer.serviceOf(serviceId, revision),
       bindingsOf,
@@ -206,14 +215,19 @@ export function createBroker(options: BrokerOptions): Broker {
     });
     try {
       // Before the first operation can begin, too.
-      await source?.open({ journal, changed: followSource });
+      sourceIsOpen = source !== undefined;
+      await source?.open({
+        journal,
+        check: (services) => void buildCatalog(services, options),
+        changed: followSource,
+      });
       followSource();
       running = { journal, endpoints, operator, rotation };
       if (source === undefined) warn(offer.catalog.warnings);
       await journal.start();
     } catch (error) {
       running = undefined;
-      source?.close();
+      closeSource();
       await giveUp(journal, error);
     }
   };
@@ -229,8 +243,9 @@ export function createBroker(options: BrokerOptions): Broker {
       stopping = true;
       await starting?.catch(() => undefined);
       running?.rotation.end();
-      source?.close();
       await running?.journal.stop(how);
+      // What drains may still need what it was made of.
+      closeSource();
       starting = undefined;
     },
     async readiness() {

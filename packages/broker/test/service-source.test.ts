@@ -58,6 +58,10 @@ function source() {
   return Object.assign(of, { services, publish: (snapshot: Json) => services.publish(snapshot, by) });
 }
 
+const caller = {
+  ...{ platform: "", credential: "me", identity: null, requestId: null },
+  apiVersion: { major: 2, minor: 17 },
+};
 const ids = { service_id: serviceId, plan_id: planId };
 const path = (instance: string) => `/v2/service_instances/${instance}`;
 
@@ -172,11 +176,114 @@ describe("a broker whose services come from a source", () => {
     const { flow, publish } = await start(undefined, { observe: (event) => void events.push(event) });
     await publish(["1"]);
     const { etag } = flow.broker.catalog;
-    await publish(["2", "2"]);
+    // Published as it should be, it is refused before it is durable.
+    await expect(publish(["2", "2"])).rejects.toThrow("breaks");
+    await expect(publish([5 as never])).rejects.toThrow("revision must be a text");
+    expect(events.filter(({ kind }) => kind === "catalog refused")).toHaveLength(0);
+    await flow.broker.journal.transact("catalog", () => ({ result: null, change: { data: ["2", "2"] } }), { by });
+    await vi.waitFor(() => expect(events.filter(({ kind }) => kind === "catalog refused")).toHaveLength(1));
     expect(flow.broker.catalog.etag).toBe(etag);
-    expect(events.filter(({ kind }) => kind === "catalog refused")).toHaveLength(1);
     await publish(["2"]);
     expect(flow.broker.catalog.etag).not.toBe(etag);
+  });
+
+  test("a source that does not answer is asked again, and keeps nobody waiting for what needs no answer", async () => {
+    const own = await start(undefined);
+    const { flow, publish } = own;
+    await publish(["1"]);
+    await provision(flow, "i1");
+    await bind(flow, "i1", "b1");
+    await publish(["2"]);
+    vi.spyOn(own.services, "resolve").mockImplementationOnce(() => new Promise(() => undefined));
+    const late = flow.broker.endpoints.bind({
+      ...{ caller, instance: "i1", binding: "b2", query: {}, body: ids },
+    });
+    late.catch(() => undefined);
+    expect((await bind(flow, "i1", "b1")).status).toBe(200);
+    await flow.advance(10_001);
+    await expect(late).rejects.toMatchObject({ status: 503 });
+    expect((await bind(flow, "i1", "b2")).status).toBe(201);
+    own.away = true;
+    await publish([]);
+    expect((await bind(flow, "nowhere", "b1")).status).toBe(404);
+    expect((await update(flow, "nowhere", {})).status).toBe(404);
+  });
+
+  test("a hook is asked of the revision that does the work", async () => {
+    const asked: string[] = [];
+    const services = followedServices({
+      key: "catalog",
+      services: (snapshot) => (snapshot as readonly string[]).map(hooked),
+      resolve: async (_service, revision) => hooked(revision),
+    });
+    function hooked(revision: string): Service {
+      const before = ({ verb }: { verb: string }) => void asked.push(`${verb} at ${revision}`);
+      return { ...serviceAt(revision), ...(revision === "1" && { hooks: { before } }) } as Service;
+    }
+    const flow = await testBroker({ stderr: "nothing", services });
+    onTestFinished(() => flow.stop());
+    await services.publish(["1"], by);
+    await provision(flow, "i1");
+    await services.publish(["2"], by);
+    expect((await bind(flow, "i1", "b1")).status).toBe(201);
+    expect(asked).toEqual(["provision at 1", "bind at 1"]);
+  });
+
+  test("MAINT-04: a version that only the instance's own revision has is a conflict", async () => {
+    const { flow, publish } = await start(undefined);
+    await publish(["1"]);
+    await provision(flow, "i1");
+    await publish(["2"]);
+    const refused = await update(flow, "i1", { maintenance_info: { version: "1.0.0" } });
+    expect(refused.status).toBe(422);
+    expect(refused.body.error).toBe("MaintenanceInfoConflict");
+  });
+
+  test("an instance can be upgraded to a service that has no revisions any more", async () => {
+    const { revision: _, ...plain } = serviceAt("2");
+    const services = followedServices({
+      key: "catalog",
+      services: (snapshot) => (snapshot as readonly string[]).map((each) => (each === "2" ? plain : serviceAt(each))),
+      resolve: async (_service, revision) => serviceAt(revision),
+    });
+    const flow = await testBroker({ stderr: "nothing", services });
+    onTestFinished(() => flow.stop());
+    await services.publish(["1"], by);
+    await provision(flow, "i1");
+    await services.publish(["2"], by);
+    expect((await update(flow, "i1", { maintenance_info: { version: "2.0.0" } })).status).toBe(200);
+    expect((await bind(flow, "i1", "b1")).body.credentials).toEqual({ madeBy: "2", boundBy: "2" });
+  });
+
+  test("an instance without a revision waits for a catalog that is not known yet", async () => {
+    const { flow } = await start(undefined);
+    const data = {
+      phase: "ready",
+      updating: null,
+      serviceId,
+      planId,
+      created: "",
+      bindings: 0,
+      last: null,
+      removed: [],
+    };
+    await flow.broker.journal.transact("/i1", () => ({ result: null, change: { data } }), { by });
+    expect((await bind(flow, "i1", "b1")).status).toBe(503);
+    expect((await update(flow, "i1", { parameters: { size: 1 } })).status).toBe(503);
+  });
+
+  test.each(["a/b", "broker.paused"])("the key %s is not a source's", (key) => {
+    expect(() => followedServices({ key, services: () => [] })).toThrow("must not");
+  });
+
+  test("a broker that is started again is ready, and its source open", async () => {
+    const { flow, publish } = await start(undefined);
+    await publish(["1"]);
+    await flow.broker.stop();
+    await flow.broker.start();
+    expect(await flow.broker.readiness()).toEqual({ ready: true, reasons: [] });
+    await publish(["2"]);
+    expect(flow.broker.catalog.services.get(serviceId)?.service.revision).toBe("2");
   });
 
   test("its services are changed at the source", async () => {
@@ -215,6 +322,15 @@ describe("a broker whose services come from a source", () => {
     expect(refused.body.error).toBe("ConcurrencyError");
     expect((await bind(flow, "i1", "b1")).body.credentials).toMatchObject({ boundBy: "2" });
   });
+});
+
+test("a service with a revision that leaves a list is retired like any other", async () => {
+  const flow = await testBroker({ stderr: "nothing", services: [serviceAt("1")] });
+  onTestFinished(() => flow.stop());
+  await provision(flow, "i1");
+  await flow.broker.offer([], { retirePlansInUse: true });
+  expect((await bind(flow, "i1", "b1")).status).toBe(422);
+  expect((await deprovision(flow, "i1", "false")).status).toBe(200);
 });
 
 test("what one process publishes is offered by all that share the store", async () => {

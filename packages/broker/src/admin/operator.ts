@@ -68,8 +68,10 @@ export class Operator extends Reading {
     const parts = part === null ? [instancePart] : [instancePart, part];
     const data = instanceData(await journal.read(key));
     const revision = revisionOf(data);
-    const leadsTo = (input as { readonly revision?: string } | null)?.revision ?? revision;
-    const catalog = await catalogOf(data?.serviceId ?? "", leadsTo);
+    const given = (input as { readonly revision?: string | null } | null)?.revision;
+    const leadsTo = given === undefined ? revision : given;
+    // One that is open is only hurried, which takes no catalog.
+    const catalog = outcome === null ? this.#ports.catalog() : await catalogOf(data?.serviceId ?? "", leadsTo);
     const decide = (resource: Resource | undefined, now: number) => {
       const facts = {
         operation,

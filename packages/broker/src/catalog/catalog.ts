@@ -138,12 +138,13 @@ function publish(schema: Schema, path: string, { schemaDraft = "draft-04" }: Cat
   }
 }
 
-/** The next catalog, which knows the services that only the present one has. Those with revisions are known by them. Pure. */
+/** A source may drop services for as long as the process lives. */
+const mostRetired = 1_000;
+
+/** The next catalog, which knows the services that only the present one has. Pure. */
 export function retiring(present: BrokerCatalog, next: BrokerCatalog): BrokerCatalog {
   const before = [...present.retired, ...present.services];
-  const isLost = ([id, { service }]: readonly [string, OfferedService]) =>
-    !next.services.has(id) && service.revision === undefined;
-  return { ...next, retired: new Map(before.filter(isLost)) };
+  return { ...next, retired: new Map(before.filter(([id]) => !next.services.has(id)).slice(-mostRetired)) };
 }
 
 /** Compiles a schema, or notes where one that is none stands. */
@@ -157,8 +158,9 @@ function checkIds({ id, plans }: ServiceOffering, revision: unknown, index: numb
     ...plans.map((plan, at) => [`services[${index}].plans[${at}].id`, plan.id] as const),
   ];
   return ids.flatMap(([path, text]) => {
-    // What is no text breaks another rule, which says so.
-    const message = typeof text === "string" ? idProblem(text, maxCatalogIdBytes) : null;
+    // What else is no text breaks another rule, which says so.
+    const isWrong = typeof text !== "string" && text !== undefined && path.endsWith(".revision");
+    const message = typeof text === "string" ? idProblem(text, maxCatalogIdBytes) : isWrong ? "must be a text" : null;
     return message === null ? [] : [{ level: "error" as const, path, message }];
   });
 }

@@ -14,16 +14,20 @@ export interface FollowedServicesOptions {
 
 /** A source whose snapshot is in the store: published by one process, it is offered by all of them at once, and after a restart. */
 export interface FollowedServices extends ServiceSource {
-  /** Offers what is made of this snapshot from now on. Durable when it resolves. Throws, and changes nothing, if that cannot be made. */
+  /** Offers what is made of this snapshot from now on. Durable when it resolves. Rejects, and changes nothing, if that cannot be offered. */
   publish(snapshot: Json, by: Attribution): Promise<void>;
 }
 
 /** A source of services for `createBroker` that keeps its snapshot in the broker's own store. */
 export function followedServices({ key, services, resolve }: FollowedServicesOptions): FollowedServices {
+  if (key.includes("/") || key.startsWith("broker."))
+    throw new Error(`the key of followed services must not have a slash in it, nor begin with broker.: ${key}`);
   let snapshot: Followed<Json> | undefined;
+  let check: ServiceSourcePorts["check"] = () => undefined;
   let offered: { readonly of: Json; readonly services: readonly Service[] } | undefined;
   return {
-    async open({ journal, changed }: ServiceSourcePorts) {
+    async open({ journal, changed, check: checkServices }: ServiceSourcePorts) {
+      check = checkServices;
       snapshot = await journal.followed(key, (data: Json): Json => data);
       snapshot.onChange(changed);
     },
@@ -39,7 +43,8 @@ export function followedServices({ key, services, resolve }: FollowedServicesOpt
     },
     async publish(next, by) {
       if (snapshot === undefined) throw new Error("services are published when their broker has started");
-      services(next);
+      // As every process will read it.
+      check(services(JSON.parse(JSON.stringify(next)) as Json));
       await snapshot.update(() => ({ value: next }), { by });
     },
     close() {

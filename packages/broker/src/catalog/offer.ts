@@ -1,18 +1,23 @@
+import type { Clock } from "@osbert/journal";
 import type { Service } from "../service/service.js";
-import { type BrokerCatalog, buildCatalog, type OfferedService } from "./catalog.js";
+import { type BrokerCatalog, buildCatalog, knownCatalog, type OfferedService } from "./catalog.js";
 import type { ServiceSource } from "./service-source.js";
 
 /** Revisions that were resolved and are kept compiled. */
 const mostRevisions = 256;
+/** A source that has not answered by then is asked again by whoever asks next. */
+const resolveWithinMs = 10_000;
 
 /** What is offered now, and what was when instances were made that are still there. */
 export class Offer {
-  readonly #resolve: ServiceSource["resolve"];
+  readonly #resolve: ServiceSource["resolve"] | undefined;
+  readonly #clock: Clock;
   readonly #revisions = new Map<string, Promise<OfferedService | undefined>>();
   #catalog: BrokerCatalog;
 
-  constructor(catalog: BrokerCatalog, resolve: ServiceSource["resolve"] = async () => undefined) {
+  constructor(catalog: BrokerCatalog, resolve: ServiceSource["resolve"] | undefined, clock: Clock) {
     this.#catalog = catalog;
+    this.#clock = clock;
     this.#resolve = resolve;
   }
 
@@ -29,9 +34,10 @@ export class Offer {
     serviceId: string,
     revision: string | null,
   ): Promise<OfferedService | undefined> | OfferedService | undefined {
-    const present = this.#catalog.services.get(serviceId) ?? this.#catalog.retired.get(serviceId);
-    if (revision === null || present?.service.revision === revision) return present;
-    return this.#resolved(serviceId, revision).then((resolved) => resolved ?? present);
+    const offered = this.#catalog.services.get(serviceId);
+    const present = offered ?? this.#catalog.retired.get(serviceId);
+    if (revision === null || offered?.service.revision === revision || this.#resolve === undefined) return present;
+    return this.#resolved(this.#resolve, serviceId, revision).then((resolved) => resolved ?? present);
   }
 
   /** The catalog in which the instance's service is as it was at the instance's revision: what is asked of it is held against that. */
@@ -39,17 +45,23 @@ export class Offer {
     const present = this.#catalog;
     const offered = await this.serviceOf(serviceId, revision);
     // One that was dropped as a whole can only be deleted, unless its source still knows it.
-    if (offered === undefined || offered === present.retired.get(serviceId)) return present;
+    if (offered === undefined || offered === present.retired.get(serviceId)) return knownCatalog(present);
     if (offered === present.services.get(serviceId)) return present;
     return { ...present, services: new Map(present.services).set(serviceId, offered) };
   }
 
   /** Asked once, however many want to know; what could not be told is asked again. */
-  #resolved(serviceId: string, revision: string): Promise<OfferedService | undefined> {
+  #resolved(
+    resolve: ServiceSource["resolve"],
+    serviceId: string,
+    revision: string,
+  ): Promise<OfferedService | undefined> {
     const key = JSON.stringify([serviceId, revision]);
     const known = this.#revisions.get(key);
     if (known !== undefined) return known;
-    const resolved = this.#resolve(serviceId, revision).then((service) => compiled(service, serviceId));
+    const resolved = this.#within((async () => resolve(serviceId, revision))()).then((service) =>
+      compiled(service, serviceId),
+    );
     this.#revisions.set(key, resolved);
     const forget = () => {
       if (this.#revisions.get(key) === resolved) this.#revisions.delete(key);
@@ -58,6 +70,19 @@ export class Offer {
     const [oldest] = this.#revisions.keys();
     if (this.#revisions.size > mostRevisions && oldest !== undefined) this.#revisions.delete(oldest);
     return resolved;
+  }
+
+  async #within<T>(answer: Promise<T>): Promise<T> {
+    let callOff: () => void = () => undefined;
+    const late = new Promise<never>((_, reject) => {
+      const error = new Error(`the source of services has not answered within ${resolveWithinMs / 1_000} seconds`);
+      callOff = this.#clock.after(resolveWithinMs, () => reject(error));
+    });
+    try {
+      return await Promise.race([answer, late]);
+    } finally {
+      callOff();
+    }
   }
 }
 

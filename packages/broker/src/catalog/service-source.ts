@@ -29,6 +29,8 @@ export interface ServiceSource {
 export interface ServiceSourcePorts {
   /** The broker's own, open. Keys of instances have a slash; those of a source must not. */
   readonly journal: Journal;
+  /** Throws a CatalogError if these services could not be offered. */
+  readonly check: (services: readonly Service[]) => void;
   /** To be called when `services` has changed. */
   readonly changed: () => void;
 }

@@ -28,7 +28,7 @@ export interface BindFacts {
   readonly request: BindRequest;
   /** In which the service is as it was at the instance's revision. */
   readonly catalog: BrokerCatalog;
-  /** The instance's, when the catalog was chosen. */
+  /** The instance's, when the catalog was chosen; `null` where nothing was to begin. */
   readonly revision: string | null;
   readonly identity: OriginatingIdentity | null;
   readonly deadlineMs: number;

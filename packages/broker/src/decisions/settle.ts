@@ -84,7 +84,7 @@ export const settleUpdate: Settle = (resource, operation, outcome) => {
   const { serviceId } = updated;
   return {
     ...change(
-      { ...notUpdating(data), planId, ...(update?.revision != null && { revision: update.revision }), last },
+      { ...notUpdating(data), planId, ...(update?.revision !== undefined && { revision: update.revision }), last },
       updated,
     ),
     labels: { service: serviceId, plan: planId },

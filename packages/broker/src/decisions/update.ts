@@ -31,7 +31,7 @@ export interface UpdateFacts {
   readonly request: UpdateRequest;
   /** In which the service is as it was at the instance's revision, or as it is now: see `isUpgrade`. */
   readonly catalog: BrokerCatalog;
-  /** The instance's, when the catalog was chosen. */
+  /** The instance's, when the catalog was chosen; `null` where nothing was to begin. */
   readonly revision: string | null;
   readonly prepared: Prepared;
   readonly identity: OriginatingIdentity | null;
@@ -73,10 +73,11 @@ export function decideUpdate(resource: Resource | undefined, facts: UpdateFacts)
     problemOf(data, facts, updated?.parameters ?? {}) ?? (updated === undefined ? null : sizeProblem(updated));
   if (problem !== null) return problem;
   if (isEmpty(data, request)) return { kind: "done already" };
-  const revision = catalog.services.get(data.serviceId)?.service.revision;
+  const leadsTo = catalog.services.get(data.serviceId)?.service.revision ?? null;
   const input: UpdateOperationInput = {
     ...request,
-    ...(revision !== undefined && { revision }),
+    // Where neither has one, there is nothing to say.
+    ...((leadsTo !== null || facts.revision !== null) && { revision: leadsTo }),
     prepared,
     awaited,
     identity,
@@ -88,8 +89,8 @@ export function decideUpdate(resource: Resource | undefined, facts: UpdateFacts)
 }
 
 /**
- * Whether an update leads to what is offered now, away from the instance's revision: the platform asks for a maintenance version that the
- * plan did not have then, or for a plan that was not there. Everything else is done by what the instance was made of.
+ * Whether an update leads to what is offered now, away from the instance's revision: the platform asks for the maintenance version of the
+ * catalog, or for a plan that was not there. Everything else is done by what the instance was made of.
  */
 export function isUpgrade(
   request: UpdateRequest,
@@ -99,8 +100,8 @@ export function isUpgrade(
 ): boolean {
   if (own === present || present === undefined) return false;
   const plan = own?.plans.get(planId);
-  if (plan === undefined) return present.plans.has(planId);
-  return request.maintenance !== null && request.maintenance.version !== plan.plan.maintenance_info?.version;
+  // MAINT-04: a version is held against the catalog as it is now.
+  return (plan === undefined || request.maintenance !== null) && present.plans.has(planId);
 }
 
 /** What is kept of an instance after an update: what the platform does not say stays as it was. */

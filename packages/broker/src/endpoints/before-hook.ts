@@ -8,9 +8,8 @@ import type { PipelineRequest } from "./pipeline-request.js";
 
 /** The author may refuse what would begin now. What was accepted before, or cannot be done anyway, is not the hook's business. */
 export async function askBeforeHook(ports: EndpointPorts, request: PipelineRequest): Promise<void> {
-  const { key, parts, caller, verb, rule, serviceId } = request;
-  const { journal, catalog } = ports;
-  const service = catalog().services.get(serviceId)?.service;
+  const { key, parts, caller, verb, rule, serviceId, service } = request;
+  const { journal } = ports;
   const resource = await journal.read(key, parts);
   const decision = withinRule(request.decide(resource, journal.now()), rule, ports, serviceId);
   if (service === undefined || decision.kind !== "accepted") return;

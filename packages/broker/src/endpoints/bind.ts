@@ -3,10 +3,10 @@ import { type BindRequest, decideBind } from "../decisions/bind.js";
 import { deadlineMsOf, defaultDeadlineMs } from "../decisions/deadline.js";
 import type { BindingResult } from "../decisions/settle.js";
 import { decideUnbind } from "../decisions/unbind.js";
-import { bindingPart, bindingRecord, bindingTold } from "../records/binding-record.js";
+import { type BindingRecord, bindingPart, bindingRecord, bindingTold } from "../records/binding-record.js";
 import { checkId } from "../records/ids.js";
 import { instanceKey } from "../records/instance-key.js";
-import { instanceData, instancePart, instanceParts, instanceRecord, revisionOf } from "../records/instance-record.js";
+import { instanceData, instancePart, instanceRecord, revisionOf } from "../records/instance-record.js";
 import { type Answer, answer, inProgressAnswer, madeBy } from "./answer.js";
 import { answerRule, readAcceptsIncomplete } from "./answer-rule.js";
 import { bindingForVersion } from "./binding-for-version.js";
@@ -23,22 +23,27 @@ export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<An
   const { identity, apiVersion } = caller;
   const { predecessor, appGuid, bindResource, context, parameters } = request;
   const key = instanceKey(caller.platform, asked.instance);
-  const before = await ports.journal.read(key, instanceParts);
+  const part = bindingPart(binding);
+  const parts = predecessor === null ? [instancePart, part] : [instancePart, part, bindingPart(predecessor)];
+  const before = await ports.journal.read(key, parts);
   const record = instanceRecord(before);
   const revision = revisionOf(instanceData(before));
   const serviceId = request.serviceId ?? record?.serviceId ?? "";
-  const catalog = await ports.catalogOf(record?.serviceId ?? serviceId, revision);
+  // What is not there, or is there already, is told without asking what it was made of.
+  const isNew = instanceData(before)?.phase === "ready" && !isThere(bindingRecord(before, binding));
+  const mayBegin = revision === null || isNew;
+  const catalog = mayBegin ? await ports.catalogOf(record?.serviceId ?? serviceId, revision) : ports.catalog();
   const offered = catalog.services.get(serviceId)?.plans.get(request.planId ?? record?.planId ?? "");
   const rule = answerRule(ports, "bind", acceptsIncomplete, serviceId, offered);
   const deadlineMs = deadlineMsOf(catalog, "bind", serviceId);
-  const facts = { binding, request, catalog, revision, identity, deadlineMs };
-  const part = bindingPart(binding);
+  const facts = { binding, request, catalog, revision: mayBegin ? revision : null, identity, deadlineMs };
   const done = await runPipeline(ports, {
     verb: "bind",
     key,
     binding,
     serviceId,
-    parts: predecessor === null ? [instancePart, part] : [instancePart, part, bindingPart(predecessor)],
+    service: catalog.services.get(serviceId)?.service,
+    parts,
     likelyNew: false,
     caller,
     rule,
@@ -66,6 +71,10 @@ export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<An
       return answer(madeBy(done.began), bindingForVersion(apiVersion, made.binding));
     }
   }
+}
+
+function isThere(record: BindingRecord | undefined): boolean {
+  return record !== undefined && record.phase !== "failed";
 }
 
 function readBind(body: JsonObject): BindRequest {

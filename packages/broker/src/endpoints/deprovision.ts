@@ -26,6 +26,7 @@ export async function deprovision(ports: EndpointPorts, asked: VerbRequest): Pro
     key: instanceKey(caller.platform, asked.instance),
     binding: "",
     serviceId,
+    service: catalog.services.get(serviceId)?.service,
     parts: instanceParts,
     likelyNew: false,
     caller,

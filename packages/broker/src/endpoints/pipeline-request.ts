@@ -1,7 +1,7 @@
 import type { Resource } from "@osbert/journal";
 import type { Decision } from "../decisions/decision.js";
 import type { InstanceRecord } from "../records/instance-record.js";
-import type { HookRequest } from "../service/service.js";
+import type { HookRequest, Service } from "../service/service.js";
 import type { Verb } from "../service/verb.js";
 import type { AnswerRule } from "./answer-rule.js";
 import type { Caller } from "./caller.js";
@@ -14,6 +14,8 @@ export interface PipelineRequest {
   /** "" where it is about the instance itself. */
   readonly binding: string;
   readonly serviceId: string;
+  /** What the request was held against: its hook is asked. */
+  readonly service: Service | undefined;
   /** The parts of the resource that the decision looks at. */
   readonly parts: readonly string[];
   /** The resource most likely does not exist yet: saves reading it first. */

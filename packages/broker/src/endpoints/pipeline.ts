@@ -37,8 +37,7 @@ export type PipelineResult = { readonly resource: Resource | undefined } & (
 );
 
 export async function runPipeline(ports: EndpointPorts, request: PipelineRequest): Promise<PipelineResult> {
-  const { verb, key, parts, caller, rule, likelyNew, serviceId } = request;
-  const service = ports.catalog().services.get(serviceId)?.service;
+  const { verb, key, parts, caller, rule, likelyNew, serviceId, service } = request;
   if (service?.hooks?.before !== undefined) await askBeforeHook(ports, request);
   const decide: Decide<Decided> = (resource, now) => {
     const decision = withinRule(request.decide(resource, now), rule, ports, serviceId);

@@ -37,6 +37,7 @@ export async function provision(ports: EndpointPorts, asked: VerbRequest): Promi
     key: instanceKey(platform, asked.instance),
     binding: "",
     serviceId,
+    service: catalog.services.get(serviceId)?.service,
     parts: instanceParts,
     likelyNew: true,
     caller,

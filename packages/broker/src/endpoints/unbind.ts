@@ -26,6 +26,7 @@ export async function unbind(ports: EndpointPorts, asked: VerbRequest): Promise<
     key: instanceKey(caller.platform, asked.instance),
     binding,
     serviceId,
+    service: catalog.services.get(serviceId)?.service,
     parts: [instancePart, bindingPart(binding)],
     likelyNew: false,
     caller,

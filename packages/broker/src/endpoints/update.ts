@@ -32,19 +32,31 @@ export async function update(ports: EndpointPorts, asked: VerbRequest): Promise<
   const before = await ports.journal.read(key, instanceParts);
   const record = instanceRecord(before);
   const planId = request.planId ?? record?.planId ?? "";
-  const revision = revisionOf(instanceData(before));
-  const own = await ports.catalogOf(record?.serviceId ?? serviceId, revision);
+  const data = instanceData(before);
+  const revision = revisionOf(data);
   const present = ports.catalog();
+  // What is not there, or is under way already, is told without asking what it was made of.
+  const mayBegin = revision === null || (data?.phase === "ready" && data.updating === null);
+  const own = mayBegin ? await ports.catalogOf(record?.serviceId ?? serviceId, revision) : present;
   const upgrades = isUpgrade(request, planId, own.services.get(serviceId), present.services.get(serviceId));
   const catalog = upgrades ? present : own;
   const offered = catalog.services.get(serviceId)?.plans.get(planId);
   const rule = answerRule(ports, "update", acceptsIncomplete, serviceId, offered);
   const deadlineMs = deadlineMsOf(catalog, "update", serviceId);
-  const unprepared = { request, catalog, revision, prepared: {}, awaited: !rule.mayGoOn, identity, deadlineMs };
+  const heldAgainst = mayBegin ? revision : null;
+  const unprepared = {
+    request,
+    catalog,
+    revision: heldAgainst,
+    prepared: {},
+    awaited: !rule.mayGoOn,
+    identity,
+    deadlineMs,
+  };
   // The author is not asked about what would be refused: its parameters may be anything.
   const prepared =
     record !== undefined && offered?.service.prepareUpdate !== undefined && begins(decideUpdate(before, unprepared))
-      ? prepare(asked, request, record, offered, catalog)
+      ? prepare(asked, request, record, offered, own)
       : {};
   const facts = { ...unprepared, prepared };
   const done = await runPipeline(ports, {
@@ -52,6 +64,7 @@ export async function update(ports: EndpointPorts, asked: VerbRequest): Promise<
     key,
     binding: "",
     serviceId,
+    service: catalog.services.get(serviceId)?.service,
     parts: instanceParts,
     likelyNew: false,
     caller,
@@ -97,10 +110,10 @@ function prepare(
   { parameters, maintenance }: UpdateRequest,
   record: InstanceRecord,
   { name, service }: OfferedPlan,
-  catalog: BrokerCatalog,
+  own: BrokerCatalog,
 ): Prepared {
   const { identity } = asked.caller;
-  const previous = { plan: planName(catalog, record), parameters: record.parameters };
+  const previous = { plan: planName(own, record), parameters: record.parameters };
   const instance = instanceInfo(asked, record);
   const input = { plan: name, parameters: parameters ?? {}, instance, identity, state: record.state ?? {}, previous };
   return checkPrepared("prepareUpdate", service.prepareUpdate?.({ ...input, maintenance }));

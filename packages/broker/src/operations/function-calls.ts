@@ -50,7 +50,7 @@ export function functionCalls(operation: Pick<Operation, "input" | "signal">): F
   return {
     withoutService(error) {
       if (!(error instanceof RetryLater)) throw error;
-      note("the functions of the service", "were not called: this broker does not have the service");
+      note("the functions of the service", `were not called: ${error.message}`);
       return undefined;
     },
     async call(name, run) {

@@ -43,12 +43,11 @@ async function serviceAt(serviceOf: RunPorts["serviceOf"], serviceId: string, op
   const own = revisionOf(operation.data as unknown as InstanceData);
   const given = operation.input as { readonly revision?: string | null } | null;
   // An update may lead to another revision: that one does it.
-  const revision = operation.kind === "update" ? (given?.revision ?? own) : own;
+  const revision = operation.kind === "update" && given?.revision !== undefined ? given.revision : own;
   try {
     return await serviceOf(serviceId, revision);
   } catch (cause) {
-    const words = `revision ${revision} of the instance's service cannot be had: ${cause instanceof Error ? cause.message : cause}`;
-    throw new RetryLater(words, { afterMs: 30_000, cause });
+    throw new RetryLater(`revision ${revision} of the instance's service cannot be had`, { afterMs: 30_000, cause });
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Operation } from "@osbert/journal";
 import type { InstanceResult } from "../decisions/settle.js";
 import type { UpdateOperationInput } from "../decisions/update.js";
+import { type InstanceData, revisionOf } from "../records/instance-record.js";
 import type { ProvisionResult } from "../service/service.js";
 import { runAfterHook } from "./after-hook.js";
 import { checkInstanceResult, toInstanceResult } from "./instance-result.js";
@@ -12,6 +13,9 @@ import { toWork } from "./to-work.js";
 export async function runUpdate(ports: RunPorts, operation: Operation): Promise<InstanceResult> {
   const { record, service, instance } = await loadInstance(ports, operation);
   const { prepared, awaited, identity, ...request } = operation.input as unknown as UpdateOperationInput;
+  // An upgrade may have dropped the plan that the instance comes from; its name is told if it can be had.
+  const revision = revisionOf(operation.data as unknown as InstanceData);
+  const own = (await Promise.resolve(ports.serviceOf(record.serviceId, revision)).catch(() => undefined)) ?? service;
   const plan = planName(service, request.planId ?? record.planId);
   const parameters = request.parameters ?? {};
   const input = {
@@ -21,7 +25,7 @@ export async function runUpdate(ports: RunPorts, operation: Operation): Promise<
       request.context === null ? instance : { ...instance, context: { ...instance.context, ...request.context } },
     identity,
     state: record.state ?? {},
-    previous: { plan: planName(service, record.planId), parameters: record.parameters },
+    previous: { plan: planName(own, record.planId), parameters: record.parameters },
     maintenance: request.maintenance,
   };
   const work = toWork(operation, saveInstanceState(operation));

@@ -394,7 +394,8 @@ export interface ServiceDefinition<
 
   /**
    * Of the service as a whole: its functions, plans and schemas. For services that come from a source, which then can say what they were
-   * at an earlier one: instances go on with the revision that they were made of until they are upgraded. Short, at most 256 bytes.
+   * at an earlier one: instances go on with the revision that they were made of until they are upgraded; after an upgrade that failed, with what that has
+   * saved. Short, at most 256 bytes.
    */
   readonly revision?: string;
   /** What can be said before the work begins: the first answer must carry it. Pure: it may be called more than once. */
