@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { encryptedStore } from "../src/encryption/index.js";
+import type { Operation } from "../src/engine/attempt.js";
 import { openJournal } from "../src/journal.js";
 import type { Store, TextPlace } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
@@ -60,6 +61,29 @@ describe("what is stored", () => {
       ...rich.putParts.map(({ body }) => body),
       ...rich.entries.map(({ body }) => body),
     ]);
+  });
+
+  test("inputs and briefs are, in the record, in the queue behind it and in the entries, and polls that rest", async () => {
+    const { bare, store } = await pair("a");
+    const run = (operation: Operation) => operation.poll("answer", () => undefined, { everyMs: 60_000 });
+    const journal = await openJournal({ store, kinds: { work: { run } } });
+    await journal.start();
+    const accept = Array.from({ length: 70 }, () => ({
+      kind: "work",
+      part: "p",
+      input: "secret input",
+      brief: "secret brief",
+    }));
+    await journal.transact("k", () => ({ result: 0, change: { accept } }), {
+      by: { actor: { type: "user", subject: "ann" } },
+    });
+    await until("it rests", async () => (await journal.read("k"))?.open[0]?.polls !== undefined);
+    const contents = await contentsOf(bare);
+    expect(contents[0]?.parts.length).toBeGreaterThan(0);
+    expect(JSON.stringify(contents)).not.toContain("secret");
+    const { items } = await journal.operations("k");
+    expect(items.map(({ input, brief }) => [input, brief])).toEqual(accept.map(({ input, brief }) => [input, brief]));
+    await journal.stop({ drainMs: 0 });
   });
 
   test("the same text is stored as another one each time", async () => {
