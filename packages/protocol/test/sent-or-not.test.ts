@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from "node:tls";
 import { generate } from "selfsigned";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { BrokerAnswerError, createClient, receivedOf } from "../src/client/index.js";
-import { isNotSent } from "../src/client/not-sent.js";
+import { isNotSent, RequestNotSentError } from "../src/client/not-sent.js";
 import { classify } from "../src/index.js";
 import { brokerFetch } from "../src/node/broker-fetch.js";
 import { brokerThat } from "./broker-double.js";
@@ -174,6 +174,32 @@ describe.each(ways)("lost after bytes were sent, by $name", (way) => {
     await expect(asked).rejects.toMatchObject({ kind: "called off", sent: true, status: null });
   });
 
+  test.each([
+    ["an error of connecting", Object.assign(new Error("refused"), { syscall: "connect" })],
+    [
+      "an error with such a cause",
+      new Error("over", { cause: Object.assign(new Error(), { code: "CERT_HAS_EXPIRED" }) }),
+    ],
+    ["an earlier call that was not sent", new RequestNotSentError("an earlier one")],
+    ["errors of connecting", new AggregateError([Object.assign(new Error(), { syscall: "getaddrinfo" })])],
+  ])("the caller gives up because of %s, which says nothing of this call", async (_, reason) => {
+    const gaveUp = new AbortController();
+    const url = await sockets((socket) => socket.once("data", () => gaveUp.abort(reason)));
+    const client = createClient({ url, ...(way.fetch !== undefined && { fetch: way.fetch }) });
+    const asked = client.provision("i", request, { signal: gaveUp.signal });
+    await expect(asked).rejects.toMatchObject({ kind: "called off", sent: true, status: null });
+  });
+
+  test("the caller gives up for such a reason in the middle of the answer", async () => {
+    const gaveUp = new AbortController();
+    const { url } = await brokerThat((response) => {
+      response.writeHead(201).write("{", () => gaveUp.abort(new RequestNotSentError("an earlier one")));
+    });
+    const client = createClient({ url, ...(way.fetch !== undefined && { fetch: way.fetch }) });
+    const asked = client.provision("i", request, { signal: gaveUp.signal });
+    await expect(asked).rejects.toMatchObject({ kind: "called off", sent: true, status: null });
+  });
+
   test("no answer comes in time", async () => {
     const url = await sockets((socket) => socket.resume());
     expect(await provisioned(url, way, request, 3_000)).toEqual({ ...lost, kind: "timed out" });
@@ -317,6 +343,16 @@ describe("what an error proves", () => {
     expect(isNotSent(new AggregateError([refused, refused]))).toBe(true);
     expect(isNotSent(new AggregateError([refused, reset]))).toBe(false);
     expect(isNotSent(new AggregateError([]))).toBe(false);
+  });
+
+  test("once the call is called off, only a fetch that says so itself proves it", () => {
+    const refused = Object.assign(new Error(), { syscall: "connect" });
+    const reason = new RequestNotSentError("an earlier one", { cause: refused });
+    const off = AbortSignal.abort(reason);
+    expect(isNotSent(new RequestNotSentError("this one", { cause: reason }), off)).toBe(true);
+    for (const thrown of [reason, refused, new Error("aborted", { cause: reason }), new AggregateError([reason])])
+      expect(isNotSent(thrown, off)).toBe(false);
+    expect(isNotSent(refused, new AbortController().signal)).toBe(true);
   });
 
   test("what is no error, or goes round in circles, proves nothing", () => {

@@ -70,7 +70,7 @@ export async function openAdminSession(options: AdminOptions, surroundings: Surr
       return await read200(place, await call(`${url}${path}${search === "" ? "" : `?${search}`}`, request));
     } catch (cause) {
       if (cause instanceof BrokerAnswerError || cause instanceof CommandError) throw cause;
-      const sent = !isNotSent(cause);
+      const sent = !isNotSent(cause, signal);
       const kind = signal.aborted ? "timed out" : sent ? "connection lost" : "no connection";
       throw new BrokerAnswerError(`the broker did not answer: ${kind}`, { kind, sent, cause });
     }

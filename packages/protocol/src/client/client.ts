@@ -302,6 +302,7 @@ class FetchClient implements Client {
     const { timeoutMs = defaultTimeoutMs, version = apiVersion, now = Date.now } = this.#options;
     const search = new URLSearchParams(query).toString();
     const timeout = AbortSignal.timeout(timeoutMs);
+    const either = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
     const request: RequestInit = {
       method,
       headers: {
@@ -315,7 +316,7 @@ class FetchClient implements Client {
       },
       // A redirect would take the credentials along to who knows where.
       redirect: "manual",
-      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+      signal: either,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     };
     const call = this.#options.fetch ?? fetch;
@@ -324,7 +325,7 @@ class FetchClient implements Client {
       return await readAnswer(response, now);
     } catch (cause) {
       if (cause instanceof BrokerAnswerError) throw cause;
-      const sent = !isNotSent(cause);
+      const sent = !isNotSent(cause, either);
       const kind = timeout.aborted
         ? "timed out"
         : signal?.aborted

@@ -10,15 +10,19 @@ export class RequestNotSentError extends Error {
  * Whether what a `fetch` threw proves that nothing was sent. Where there is no proof, bytes may have gone out: a reset while the connection
  * is being secured looks like one in the middle of an answer, and the codes of errors alone prove little (a connection that stands can
  * end with EHOSTUNREACH, too), so it is asked what the system was doing when they came.
+ *
+ * `signal` is the one that the `fetch` was given. Once it is aborted, what was thrown is its reason or has that for a cause, and a caller may
+ * give any error for a reason, also one of another call. Then only the word of the `fetch` itself counts.
  */
-export function isNotSent(thrown: unknown): boolean {
+export function isNotSent(thrown: unknown, signal?: AbortSignal): boolean {
+  if (signal?.aborted) return thrown instanceof RequestNotSentError && thrown !== signal.reason;
   for (let error = thrown, depth = 0; error instanceof Error && depth < 5; error = error.cause, depth++) {
     if (error instanceof RequestNotSentError) return true;
     const { code, syscall, errors } = error as Readonly<{ code?: unknown; syscall?: unknown; errors?: unknown }>;
     if (syscall === "connect" || syscall === "getaddrinfo") return true;
     if (typeof code === "string" && (beforeSending.has(code) || certificateCodes.has(code))) return true;
     // All addresses of a name were tried.
-    if (Array.isArray(errors) && errors.length > 0 && errors.every(isNotSent)) return true;
+    if (Array.isArray(errors) && errors.length > 0 && errors.every((one) => isNotSent(one))) return true;
   }
   return false;
 }
