@@ -4,7 +4,7 @@ export type { Backlog, LaneOfBacklog } from "./decisions/backlog.js";
 export { type Backoff, defaultBackoff } from "./decisions/backoff.js";
 export type { KindRules } from "./decisions/kind.js";
 export { type Archive, defaultRetention, type EndedAt, type Retention } from "./decisions/retention.js";
-export type { Look, Operation, OperationKind, PollOptions, Step, StepOptions } from "./engine/attempt.js";
+export type { EffectOptions, Look, Operation, OperationKind, PollOptions, Step, StepOptions } from "./engine/attempt.js";
 export type { OperationKinds } from "./engine/runner.js";
 export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";
 export type { Followed, FollowedChange, FollowedOptions } from "./followed.js";
@@ -13,7 +13,6 @@ export {
   type Journal,
   type JournalOptions,
   openJournal,
-  type Transacted,
   type TransactOptions,
 } from "./journal.js";
 export type { Json, Jsonified, ReturnsJson } from "./json.js";
@@ -36,16 +35,16 @@ export type {
   Outcome,
   PollPlace,
 } from "./operation.js";
+export type { Page, Part, PartPage } from "./page.js";
+export type { EntryPage, KeyPage, OperationPage, OperationStatus, ResourceQuery, WorkQuery } from "./reader.js";
 export type {
-  EntryPage,
-  KeyPage,
-  OperationPage,
-  OperationStatus,
-  Page,
-  Part,
-  PartPage,
-  ResourceQuery,
-  WorkQuery,
-} from "./reader.js";
-export type { Cancellation, CancelOthers, Decide, Decision, Entry, Resource, ResourceChange } from "./resource.js";
+  Cancellation,
+  CancelOthers,
+  Decide,
+  Decision,
+  Entry,
+  Resource,
+  ResourceChange,
+  Transacted,
+} from "./resource.js";
 export { type Label, type Store, setAsideLabel } from "./store.js";

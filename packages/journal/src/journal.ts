@@ -6,6 +6,7 @@ import { type Draft, viewOf } from "./decisions/draft.js";
 import { defaultRetention, type Retention } from "./decisions/retention.js";
 import { lackOfKeys } from "./encryption/without-keys.js";
 import { type Cell, Cells } from "./engine/cell.js";
+import type { Effect, EffectNote } from "./engine/effects.js";
 import { Engine } from "./engine/engine.js";
 import type { OperationKinds } from "./engine/runner.js";
 import { StoreTime } from "./engine/time.js";
@@ -13,23 +14,22 @@ import { type Ended, Waiters } from "./engine/waiters.js";
 import { Writer } from "./engine/writer.js";
 import { JournalError } from "./errors.js";
 import { type Followed, Following } from "./followed.js";
-import type { Json, ReturnsJson } from "./json.js";
+import { checkJsonType, type Json, type ReturnsJson, toJsonText } from "./json.js";
+import { limits } from "./limits.js";
 import { checkKey } from "./names.js";
 import { type CrashPoint, factsOf, type Observe } from "./observe.js";
-import type { AskedOperation, Attribution, OpenOperation, Outcome } from "./operation.js";
+import type { AskedOperation, Attribution, Outcome } from "./operation.js";
+import type { Page, Part, PartPage } from "./page.js";
 import {
   type EntryPage,
   type KeyPage,
   type OperationPage,
   type OperationStatus,
-  type Page,
-  type Part,
-  type PartPage,
   Reader,
   type ResourceQuery,
   type WorkQuery,
 } from "./reader.js";
-import type { Decide, Entry, Resource } from "./resource.js";
+import type { Decide, Entry, Resource, Transacted } from "./resource.js";
 import type { Store } from "./store.js";
 
 export interface JournalOptions {
@@ -67,15 +67,14 @@ export interface TransactOptions {
   readonly parts?: readonly string[];
   /** The decision wants to see all open operations. Costs more, the more of them there are. */
   readonly open?: "all";
+  /**
+   * Prefixes of ids: the decision sees all parts under them as well, in the order of ids, and of the same moment. At most 1,000 in all; for
+   * more there is `journal.parts`.
+   */
+  readonly partsUnder?: readonly string[];
   /** The resource most likely does not exist yet: saves reading it first. */
   readonly likelyNew?: boolean;
   readonly timeoutMs?: number;
-}
-
-export interface Transacted<Result> {
-  readonly result: Result;
-  /** The operations that were accepted, in the order in which they were asked for. */
-  readonly accepted: readonly OpenOperation[];
 }
 
 /** Durable operations per resource: what was accepted is kept, goes on after a crash, and is told. */
@@ -222,7 +221,16 @@ class StoreJournal implements Journal {
       if (draft.state.data !== draft.base.state.data) this.#following.changed(draft.base.key);
     };
     this.#engine = new Engine(
-      { ...common, writer: this.#writer, cells: this.#cells, reached: this.#reached, settled, around },
+      {
+        ...common,
+        transact: (key, decide, how, effect) => this.#transact(key, decide, how, effect),
+        writer: this.#writer,
+        reader: this.#reader,
+        cells: this.#cells,
+        reached: this.#reached,
+        settled,
+        around,
+      },
       {
         concurrency,
         laneConcurrency: options.laneConcurrency ?? Math.max(1, Math.ceil(concurrency / 2)),
@@ -245,14 +253,23 @@ class StoreJournal implements Journal {
     return this.#time.now();
   }
 
-  async transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>> {
+  transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>> {
+    return this.#transact(key, decide, options);
+  }
+
+  async #transact<Result>(
+    key: string,
+    decide: Decide<Result>,
+    options: TransactOptions,
+    effect?: Effect,
+  ): Promise<Transacted<Result>> {
     checkKey(key);
     this.#checkRunning();
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const giveUpAt = this.#clock.monotonicMs() + timeoutMs;
     const cell = this.#cells.enter(key);
     const work = cell.serial(async () => {
-      const transacted = await this.#transactNow(cell, decide, options, giveUpAt);
+      const transacted = await this.#transactNow(cell, decide, options, giveUpAt, effect);
       // Before the caller hears of it: what was changed here is in the copy here.
       this.#following.saw(key, cell.snapshot === null ? null : cell.snapshot?.record);
       return transacted;
@@ -268,6 +285,7 @@ class StoreJournal implements Journal {
     decide: Decide<Result>,
     options: TransactOptions,
     giveUpAt: number,
+    effect: Effect | undefined,
   ): Promise<Transacted<Result>> {
     // Its caller has been told that it may not come to be, and may have repeated it.
     if (this.#clock.monotonicMs() >= giveUpAt) throw new JournalError("store-unavailable", outOfTime);
@@ -285,6 +303,11 @@ class StoreJournal implements Journal {
           freePlace();
           written = undefined;
           const { snapshot } = seen;
+          const note = effect && seen.parts.get(effect.part);
+          if (typeof note === "string") {
+            const { result, accepted } = JSON.parse(note) as EffectNote;
+            return { result: { result: result as Result, accepted } };
+          }
           const view =
             snapshot === null
               ? undefined
@@ -295,6 +318,7 @@ class StoreJournal implements Journal {
           if (decision.change === undefined) return { result: { result: decision.result, accepted: [] } };
           const draft = newDraft();
           draft.apply(decision.change, options.by);
+          if (effect !== undefined) noteEffect(draft, effect, decision.result);
           written = draft;
           const tenure = () => {
             const taken = this.#engine.tenureAfterDecision(cell, draft, seen);
@@ -304,7 +328,9 @@ class StoreJournal implements Journal {
           return { result: { result: decision.result, accepted: draft.accepted }, draft, tenure };
         },
         {
-          parts: options.parts ?? [],
+          parts: effect === undefined ? (options.parts ?? []) : [...(options.parts ?? []), effect.part],
+          ...(effect !== undefined && { confirm: effect.confirm }),
+          ...(options.partsUnder !== undefined && { partsUnder: options.partsUnder }),
           likelyNew: options.likelyNew ?? false,
           behind: options.open === "all" ? "all" : (options.parts ?? []),
           giveUpAt,
@@ -519,6 +545,13 @@ class StoreJournal implements Journal {
       work.then(resolve, reject).finally(callOff);
     });
   }
+}
+
+function noteEffect(draft: Draft, { part, of, outlived }: Effect, result: unknown): void {
+  const note = { at: draft.base.now, ...of, result: result === undefined ? null : result, accepted: draft.accepted };
+  checkJsonType(result, "the result of a transaction");
+  draft.putParts.set(part, toJsonText(note, limits.jsonBytes, "the result of a transaction"));
+  for (const id of outlived) draft.deleteParts.add(id);
 }
 
 const outOfTime = "the time was over before the turn of this change came; it was not made, and may be repeated";

@@ -11,6 +11,8 @@ export const limits = {
   ownerBytes: 64,
   /** Of one JSON text: an input, a step's result, a part, the data of a resource. */
   jsonBytes: 1_048_576,
+  /** That a decision sees under its prefixes. */
+  partsOfADecision: 1_000,
   /** Of a followed value. */
   followedBytes: 524_288,
   /** Values that one journal follows. */

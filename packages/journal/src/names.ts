@@ -61,9 +61,13 @@ export function checkLane(lane: string): void {
 /** What the journal keeps for itself among keys, parts and labels. */
 const reservedPrefix = "osbert.";
 
-export function isReserved(name: string): boolean {
-  return name.startsWith(reservedPrefix);
+/** Whether a part is the journal's own, and not told to users. */
+export function isReserved(id: string): boolean {
+  return id.startsWith(reservedPrefix);
 }
+
+/** Behind all parts that are the journal's own: `osbert.` ends with a dot, and a slash comes next. */
+export const behindReserved = "osbert/";
 
 /** Under this key an encrypted store keeps which encryption keys are in use in it. */
 export const keyRegisterKey = "osbert.keys";

@@ -16,6 +16,7 @@ import {
   type OpenOperation,
   type Outcome,
 } from "./operation.js";
+import type { Page, Part, PartPage } from "./page.js";
 import type { Entry, Resource } from "./resource.js";
 import { stateOf } from "./state.js";
 import { type Label, type Store, type StoredEntry, type StoredRecord, setAsideLabel } from "./store.js";
@@ -26,11 +27,6 @@ export interface EntryPage {
   readonly after?: number;
   /** Entries before this number, newest first. */
   readonly before?: number;
-  readonly limit?: number;
-}
-
-export interface PartPage {
-  readonly after?: string;
   readonly limit?: number;
 }
 
@@ -58,11 +54,6 @@ export interface WorkQuery {
   readonly limit?: number;
 }
 
-export interface Part {
-  readonly id: string;
-  readonly value: Json;
-}
-
 export interface OperationStatus {
   readonly id: string;
   readonly kind: string;
@@ -70,12 +61,6 @@ export interface OperationStatus {
   readonly status: "open" | Outcome["kind"];
   readonly open: ListedOperation | null;
   readonly outcome: Outcome | null;
-}
-
-export interface Page<Item> {
-  readonly items: readonly Item[];
-  /** Where the next page begins; `null`: this was the last one. */
-  readonly next: string | null;
 }
 
 const largestPage = 1_000;

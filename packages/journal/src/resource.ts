@@ -1,5 +1,5 @@
 import type { Json } from "./json.js";
-import type { Actor, FinishedOperation, ListedOperation, NewOperation } from "./operation.js";
+import type { Actor, FinishedOperation, ListedOperation, NewOperation, OpenOperation } from "./operation.js";
 
 /** What a decision sees: a resource at one moment. */
 export interface Resource {
@@ -77,6 +77,13 @@ export interface Decision<Result> {
   readonly change?: ResourceChange;
   /** What is to be ended stands in the change: written here it would be lost. */
   readonly cancel?: never;
+}
+
+/** What came of a decision. */
+export interface Transacted<Result> {
+  readonly result: Result;
+  /** The operations that were accepted, in the order in which they were asked for. */
+  readonly accepted: readonly OpenOperation[];
 }
 
 /** Pure: from what is stored to what to do. May be called several times for one change; only the last call counts. */

@@ -1,6 +1,7 @@
 import { acceptedTests } from "./engine/accepted.js";
 import { attributionTests } from "./engine/attribution.js";
 import { cancelTests } from "./engine/cancel.js";
+import { effectsTests } from "./engine/effects.js";
 import { failuresTests } from "./engine/failures.js";
 import { flatCostTests } from "./engine/flat-cost.js";
 import { followedTests } from "./engine/followed.js";
@@ -9,6 +10,7 @@ import { lanesTests } from "./engine/lanes.js";
 import { oneRunnerTests, takeOverByAnotherTests } from "./engine/one-runner.js";
 import { operatingTests } from "./engine/operating.js";
 import { orderTests } from "./engine/order.js";
+import { partsUnderTests } from "./engine/parts-under.js";
 import { pollingTests } from "./engine/polling.js";
 import { queriesTests } from "./engine/queries.js";
 import { queueTests } from "./engine/queue.js";
@@ -43,6 +45,8 @@ const onEveryStore: readonly EngineTests[] = [
   queueTests,
   lanesTests,
   followedTests,
+  partsUnderTests,
+  effectsTests,
   operatingTests,
   stoppingTests,
   setAsideTests,

@@ -8,7 +8,8 @@ import { type Listened, listened } from "../listened.js";
 import { isSpan } from "../names.js";
 import type { CrashPoint, Observe, OperationFacts } from "../observe.js";
 import { type Actor, type Attribution, acceptedSeq, journalActor, type OpenOperation } from "../operation.js";
-import type { ResourceChange } from "../resource.js";
+import type { Page, Part, PartPage } from "../page.js";
+import type { Decide, ResourceChange, Transacted } from "../resource.js";
 import type { Origin } from "./origin.js";
 import { unshowable } from "./verdict.js";
 
@@ -40,6 +41,8 @@ export interface Operation<Input extends Json = Json> {
   readonly data: Json;
   /** Reads parts of the resource as they are now. */
   parts(ids: readonly string[]): Promise<ReadonlyMap<string, Json>>;
+  /** Parts of the resource by a prefix of their ids, as they are now, in the order of ids. */
+  partsUnder(prefix: string, page?: PartPage): Promise<Page<Part>>;
   /** Changes the resource now, in a commit of its own: for what must be known whatever becomes of the operation. */
   change(change: Pick<ResourceChange, "data" | "labels" | "parts" | "entries" | "cancel">): Promise<void>;
   /** Results that another operation of the resource has recorded, as its `steps` list says; those that retention took are missing. */
@@ -56,6 +59,17 @@ export interface Operation<Input extends Json = Json> {
     work: ((step: Step) => Promise<T> | T) & ReturnsJson<T>,
     options?: StepOptions,
   ): Promise<Jsonified<T>>;
+  /**
+   * A step that changes another resource, exactly once: `decide` is carried out there as `journal.transact` does it, in a commit that also
+   * notes the step. Killed between that commit and the record of the step, the next attempt finds the note and gets what came of it.
+   * Answers what JSON makes of the result, and the operations that were accepted there.
+   */
+  transact<T>(
+    name: string,
+    key: string,
+    decide: Decide<T> & ReturnsJson<T>,
+    options?: EffectOptions,
+  ): Promise<Transacted<Jsonified<T>>>;
   /** J5: goes on after so long. Holds no memory meanwhile: the function ends here and is run anew then, past its recorded steps. */
   sleep(name: string, ms: number): Promise<void>;
   /**
@@ -85,6 +99,13 @@ export interface Step {
   readonly signal: AbortSignal;
   /** Of the operation; 1 for the first. */
   readonly attempt: number;
+}
+
+/** What a decision about another resource wants to see. */
+export interface EffectOptions {
+  readonly parts?: readonly string[];
+  /** Prefixes of ids: all parts under them. */
+  readonly partsUnder?: readonly string[];
 }
 
 /** How a step is run. */
@@ -122,6 +143,14 @@ export interface AttemptHost {
   describe(attempt: Attempt, description: string): Promise<void>;
   change(attempt: Attempt, change: ResourceChange): Promise<void>;
   readSteps(attempt: Attempt, steps: OpenOperation["steps"]): Promise<ReadonlyMap<string, Json>>;
+  transact<T>(
+    attempt: Attempt,
+    step: Step,
+    key: string,
+    decide: Decide<T>,
+    options: EffectOptions,
+  ): Promise<Transacted<T>>;
+  readPartsUnder(attempt: Attempt, prefix: string, page: PartPage): Promise<Page<Part>>;
   readParts(attempt: Attempt, ids: readonly string[]): Promise<ReadonlyMap<string, Json>>;
 }
 
@@ -294,6 +323,7 @@ export class Attempt {
       signal: this.#controller.signal,
       data: this.#data,
       parts: (ids) => heard(this.#host.readParts(this, ids)),
+      partsUnder: (prefix, page = {}) => heard(this.#host.readPartsUnder(this, prefix, page)),
       change: (change) => this.#awaited("a change", "operation.change(…)", this.#host.change(this, change)),
       recordedBy: (steps) => heard(this.#host.readSteps(this, steps)),
       recorded: (step) => this.#origin.results.get(step),
@@ -302,6 +332,12 @@ export class Attempt {
         this.#awaited(`step ${quoted(name)}`, "operation.step(…)", this.#step(name, work, options)) as Promise<
           Jsonified<T>
         >,
+      transact: <T>(name: string, key: string, decide: Decide<T>, options: EffectOptions = {}) =>
+        this.#awaited(
+          `transaction ${quoted(name)}`,
+          "operation.transact(…)",
+          this.#step(name, (step) => this.#host.transact(this, step, key, decide, options)),
+        ) as Promise<unknown> as Promise<Transacted<Jsonified<T>>>,
       sleep: (name, ms) => this.#awaited(`wait ${quoted(name)}`, "operation.sleep(…)", this.#sleep(name, ms)),
       poll: <T>(name: string, look: (look: Look) => Promise<T | undefined> | T | undefined, options: PollOptions) =>
         this.#awaited(`poll ${quoted(name)}`, "operation.poll(…)", this.#poll(name, look, options)) as Promise<

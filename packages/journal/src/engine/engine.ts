@@ -8,6 +8,7 @@ import { lackOfKeys } from "../encryption/without-keys.js";
 import { Interrupted, JournalError } from "../errors.js";
 import type { CrashPoint, Observe } from "../observe.js";
 import type { Attribution } from "../operation.js";
+import type { Reader } from "../reader.js";
 import { stateOf } from "../state.js";
 import type { Store, StoredRecord } from "../store.js";
 import type { Cell, Cells } from "./cell.js";
@@ -15,13 +16,14 @@ import { Claims } from "./claims.js";
 import { Lanes } from "./lanes.js";
 import { Leases } from "./leases.js";
 import { originsOf } from "./origin.js";
-import { type OperationKinds, Runner } from "./runner.js";
+import { type OperationKinds, Runner, type TransactEffect } from "./runner.js";
 import type { StoreTime } from "./time.js";
 import type { Seen, Tenure, Writer } from "./writer.js";
 
 export interface EnginePorts {
   readonly store: Store;
   readonly writer: Writer;
+  readonly reader: Reader;
   readonly cells: Cells;
   readonly clock: Clock;
   readonly time: StoreTime;
@@ -31,6 +33,8 @@ export interface EnginePorts {
   readonly token: () => string;
   readonly observe: Observe;
   readonly around: Around;
+  /** Changes another resource on behalf of an operation. */
+  readonly transact: TransactEffect;
   readonly reached: (point: CrashPoint) => void;
   /** A commit of the engine's has brought operations to their end. */
   readonly settled: (draft: Draft) => void;

@@ -5,16 +5,26 @@ import { rulesOf } from "../decisions/kind.js";
 import { queuePrefix } from "../decisions/queue.js";
 import { endedBadly, isBare, pruning, type Retention } from "../decisions/retention.js";
 import { isPast, nextLook, nextLookBeside, overdue, runnable } from "../decisions/schedule.js";
-import { Interrupted, JournalError } from "../errors.js";
+import { Interrupted, JournalError, Permanent } from "../errors.js";
 import type { Json } from "../json.js";
 import { type CrashPoint, factsOf, type Observe } from "../observe.js";
-import { becauseOf, type OpenOperation, type Outcome } from "../operation.js";
-import type { ResourceChange } from "../resource.js";
+import { type Attribution, becauseOf, type OpenOperation, type Outcome } from "../operation.js";
+import type { Page, Part, PartPage } from "../page.js";
+import type { Reader } from "../reader.js";
+import type { Decide, ResourceChange, Transacted } from "../resource.js";
 import type { ResourceState } from "../state.js";
 import type { Store, StoredEntry, StoredPart } from "../store.js";
 import { toEntry } from "../to-entry.js";
-import { Attempt, type AttemptEnd, type AttemptHost, type OperationKind } from "./attempt.js";
+import {
+  Attempt,
+  type AttemptEnd,
+  type AttemptHost,
+  type EffectOptions,
+  type OperationKind,
+  type Step,
+} from "./attempt.js";
 import type { Cell, Cells } from "./cell.js";
+import { type Effect, effectPart, outlivedNotes } from "./effects.js";
 import type { Lanes } from "./lanes.js";
 import type { Leases } from "./leases.js";
 import { type Origin, originFrom, originSeqs, resultsFrom } from "./origin.js";
@@ -25,9 +35,18 @@ import type { Seen, Tenure, WriteOptions, Writer } from "./writer.js";
 
 export type OperationKinds = Readonly<Record<string, OperationKind>>;
 
+/** Carries a decision about another resource out, with a note that tells whose effect it is. */
+export type TransactEffect = <Result>(
+  key: string,
+  decide: Decide<Result>,
+  options: EffectOptions & { readonly by: Attribution },
+  effect: Effect,
+) => Promise<Transacted<Result>>;
+
 export interface RunnerPorts {
   readonly store: Store;
   readonly writer: Writer;
+  readonly reader: Reader;
   readonly cells: Cells;
   readonly leases: Leases;
   readonly lanes: Lanes;
@@ -37,6 +56,7 @@ export interface RunnerPorts {
   readonly random: () => number;
   readonly observe: Observe;
   readonly around: Around;
+  readonly transact: TransactEffect;
   readonly reached: (point: CrashPoint) => void;
   readonly after: (ms: number, wake: () => void) => () => void;
   /** How long a function that was told to stop may take to do so before it is given up. */
@@ -210,6 +230,34 @@ export class Runner implements AttemptHost {
   async readParts(attempt: Attempt, ids: readonly string[]): Promise<ReadonlyMap<string, Json>> {
     const found = await this.#ports.writer.persist("read", () => this.#ports.store.read(attempt.key, ids));
     return new Map(Array.from(found?.parts ?? [], ([id, body]) => [id, JSON.parse(body) as Json]));
+  }
+
+  async transact<T>(
+    attempt: Attempt,
+    { idempotencyKey }: Step,
+    key: string,
+    decide: Decide<T>,
+    options: EffectOptions,
+  ): Promise<Transacted<T>> {
+    const of = { key: attempt.key, operation: attempt.operation.id };
+    if (key === of.key) throw new Permanent("an operation changes its own resource with operation.change");
+    const part = effectPart(idempotencyKey);
+    const effect: Effect = {
+      part,
+      of,
+      outlived: await outlivedNotes(this.#ports, key, part),
+      confirm: async () => {
+        await this.confirmLease(attempt);
+        if (attempt.interrupted !== undefined) throw attempt.interrupted;
+      },
+    };
+    // The number of an entry would be one of another journal.
+    const by = { ...attempt.attribution, cause: `operation ${of.operation} of ${of.key}` };
+    return this.#ports.transact(key, decide, { ...options, by }, effect);
+  }
+
+  readPartsUnder({ key }: Attempt, prefix: string, page: PartPage): Promise<Page<Part>> {
+    return this.#ports.writer.persist("read", () => this.#ports.reader.parts(key, prefix, page));
   }
 
   // --- what is due on a resource besides running ---

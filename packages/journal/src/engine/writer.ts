@@ -7,10 +7,12 @@ import { queuePrefix, windowSize } from "../decisions/queue.js";
 import type { Retention } from "../decisions/retention.js";
 import { laneOf } from "../decisions/schedule.js";
 import { JournalError } from "../errors.js";
+import { limits } from "../limits.js";
+import { behindReserved, isReserved } from "../names.js";
 import type { Observe } from "../observe.js";
 import type { OpenOperation } from "../operation.js";
 import { emptyState, type ResourceState, stateOf } from "../state.js";
-import type { Change, Label, Lease, Store, StoredRecord } from "../store.js";
+import type { Change, Label, Lease, Store, StoredPart, StoredRecord } from "../store.js";
 import type { Cell, Snapshot } from "./cell.js";
 import { type Behind, operationsIn, readWithQueue } from "./read-with-queue.js";
 import type { StoreTime } from "./time.js";
@@ -44,6 +46,8 @@ export interface Tenure {
 export interface WriteOptions {
   /** Parts that the decision wants to see. */
   readonly parts?: readonly string[];
+  /** Prefixes of ids: all parts under them are wanted, too. */
+  readonly partsUnder?: readonly string[];
   /** The resource most likely does not exist: decide on that first and read only if it turns out wrong. */
   readonly likelyNew?: boolean;
   /** Which operations behind those in the record it wants to see. */
@@ -53,6 +57,8 @@ export interface WriteOptions {
   /** Answers an error to give up with, while the store does not answer. */
   readonly mayGoOn?: () => JournalError | undefined;
   readonly beforeCommit?: () => void;
+  /** Asked after the last look at the resource and before its commit; rejects if nothing may be written. */
+  readonly confirm?: () => Promise<void>;
 }
 
 export interface WriterPorts {
@@ -73,6 +79,8 @@ export interface WriterPorts {
   readonly isPaused: (lane: string) => boolean;
 }
 
+/** Parts that are read in one go. */
+const partsPage = 200;
 const backoff = { firstMs: 20, factor: 2, longestMs: 1_000 };
 /** After so many conflicts in a row there is a pause before the next try. */
 const hurriedConflicts = 3;
@@ -100,7 +108,12 @@ export class Writer {
     if (cell.snapshot === undefined && cell.held === undefined && options.likelyNew) {
       cell.snapshot = null;
       read = { ...nothingRead, texts: new Map(wanted.map((id) => [id, null])) };
-    } else if (cell.snapshot === undefined || wanted.length > 0 || behind.length > 0) {
+    } else if (
+      cell.snapshot === undefined ||
+      wanted.length > 0 ||
+      behind.length > 0 ||
+      (options.partsUnder?.length ?? 0) > 0
+    ) {
       read = await this.#read(cell, wanted, behind, options);
       fresh = true;
     }
@@ -140,6 +153,7 @@ export class Writer {
       if (snapshot === null || isLease(tenure.lease)) draft.heldBy(epoch);
       const followed = draft.state.data !== draft.base.state.data && this.#ports.isFollowed(cell.key);
       const change = toChange(draft, snapshot, tenure, epoch, followed);
+      if (options.confirm !== undefined) await options.confirm();
       options.beforeCommit?.();
       const outcome = await this.#commit(change, options);
       if (outcome !== "conflict") {
@@ -184,12 +198,50 @@ export class Writer {
   }
 
   async #read(cell: Cell, parts: readonly string[], behind: Behind, options: WriteOptions): Promise<PartsRead> {
-    const ask = () => readWithQueue(this.#ports.store, cell.key, parts, behind);
-    const { found, waiting } = await this.persist("read", ask, options);
-    cell.snapshot = found === undefined ? null : { record: found.record, state: stateAt(found.record, cell.snapshot) };
-    const texts = new Map<string, string | null>(parts.map((id) => [id, found?.parts.get(id) ?? null]));
-    for (const [id, body] of waiting) texts.set(id, body);
-    return { texts, waiting: operationsIn(waiting), hasQueue: behind === "all" };
+    for (let conflicts = 1; ; conflicts++) {
+      const ask = () => readWithQueue(this.#ports.store, cell.key, parts, behind);
+      const { found, waiting } = await this.persist("read", ask, options);
+      cell.snapshot =
+        found === undefined ? null : { record: found.record, state: stateAt(found.record, cell.snapshot) };
+      const texts = new Map<string, string | null>(parts.map((id) => [id, found?.parts.get(id) ?? null]));
+      for (const [id, body] of waiting) texts.set(id, body);
+      const read = { texts, waiting: operationsIn(waiting), hasQueue: behind === "all" };
+      if (options.partsUnder === undefined || found === undefined) return read;
+      const under = new Map<string, string>();
+      for (const prefix of options.partsUnder) await this.#readUnder(cell.key, prefix, under, options);
+      for (const [id, body] of under) texts.set(id, body);
+      // They were read after the record: of one moment only if that is where it was. A decision that changes nothing is held to no seq.
+      const versions = await this.persist("read", () => this.#ports.store.versions([cell.key]), options);
+      if (versions.get(cell.key)?.seq === found.record.seq) return read;
+      this.#checkGiveUp(options, "contention");
+      if (conflicts > hurriedConflicts) await this.#pause(conflicts - hurriedConflicts);
+    }
+  }
+
+  async #readUnder(
+    key: string,
+    prefix: string,
+    under: Map<string, string>,
+    options: WriteOptions,
+  ): Promise<void> {
+    const most = limits.partsOfADecision;
+    for (let after: string | null = null; ; ) {
+      const range = { prefix, after, limit: partsPage };
+      const page: readonly StoredPart[] = await this.persist(
+        "read",
+        () => this.#ports.store.parts(key, range),
+        options,
+      );
+      for (const { id, body } of page) if (!isReserved(id)) under.set(id, body);
+      if (under.size > most) {
+        const sentence = `more than ${most} parts are under ${JSON.stringify(prefix)}; no decision sees so many`;
+        throw new JournalError("too-large", sentence);
+      }
+      const last = page.at(-1);
+      if (last === undefined || page.length < partsPage) return;
+      // Thousands of queued operations may lie between: they are passed over.
+      after = isReserved(last.id) ? behindReserved : last.id;
+    }
   }
 
   async #refill(draft: Draft, options: WriteOptions): Promise<void> {

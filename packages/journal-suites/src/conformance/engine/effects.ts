@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import type { Journal, Operation, Resource } from "@osbert/journal";
+import { accept, type EngineTests, entriesOf, leaseMs, numbered, type Process, read, storyOf } from "../story.js";
+
+/** `operation.transact`: effects of an operation on another resource. */
+export const effectsTests: EngineTests = {
+  "J4: an effect on another resource is made once, though its process dies before the step is recorded": async (
+    story,
+  ) => {
+    let first: Journal | undefined;
+    const reached = (point: string) => {
+      if (point === "after step, before it is recorded") void first?.kill();
+    };
+    const dying = await story.process({ kinds: { job: { run: takeOne } }, reached });
+    first = dying.journal;
+    await dying.journal.start();
+    const id = await accept(dying, "k", { kind: "job" });
+    await story.until("it is dead", () => dying.store.isClosed);
+    const second = await story.engine({ kinds: { job: { run: takeOne } } });
+    await story.pass(leaseMs + 1_000);
+    assert.deepEqual(await story.ends(second, "k", id), { kind: "succeeded", result: 1 });
+    assert.equal((await read(second, "ledger")).data, 1);
+    assert.deepEqual(await storyOf(second, "k", id), ["accepted", "step", "settled"]);
+  },
+
+  "J4: an effect whose answer was lost is made once": async (story) => {
+    const process = await story.process({ kinds: { job: { run: takeOne } } });
+    const id = await accept(process, "k", { kind: "job" });
+    process.store.fail("commit", "after");
+    await process.journal.start();
+    assert.deepEqual(await story.ends(process, "k", id), { kind: "succeeded", result: 1 });
+    assert.equal((await read(process, "ledger")).data, 1);
+  },
+
+  "J3: a runner that was taken over from makes no effect on another resource any more": async (story) => {
+    const kinds = { job: { run: takeOne } };
+    const late = await story.process({ kinds });
+    const id = await accept(late, "k", { kind: "job" });
+    const held = late.store.hold(["commit", "renew", "release"]);
+    await late.journal.start();
+    await story.until("its effect is on its way", () => held.waiting > 0);
+    const other = await story.engine({ kinds });
+    await story.pass(leaseMs + 1_000);
+    assert.deepEqual(await story.ends(other, "k", id), { kind: "succeeded", result: 1 });
+    held.letGo();
+    await story.pass(10_000);
+    assert.equal((await read(other, "ledger")).data, 1);
+    assert.equal((await entriesOf(other, "ledger")).length, 1);
+  },
+
+  "J9: an effect on another resource says who asked for it, and which operation it is of": async (story) => {
+    const process = await story.engine({ kinds: { job: { run: takeOne } } });
+    const id = await accept(process, "k", { kind: "job" });
+    await story.ends(process, "k", id);
+    const [entry] = await entriesOf(process, "ledger");
+    assert.deepEqual([entry?.actor.subject, entry?.cause], ["ann", `operation ${id} of k`]);
+    assert.deepEqual((await read(process, "ledger")).parts, new Map(), "the note is nobody else's business");
+    assert.deepEqual((await process.journal.parts("ledger", "")).items, []);
+  },
+
+  "effects: operations that are accepted on another resource are told, and run": async (story) => {
+    const run = async (operation: Operation) => {
+      const { accepted } = await operation.transact("ask", "other", () => ({
+        result: null,
+        change: { accept: [{ kind: "leaf" }, { kind: "leaf" }] },
+      }));
+      return accepted.map(({ id }) => id);
+    };
+    const process = await story.engine({ kinds: { job: { run }, leaf: { run: async () => "leaf" } } });
+    const outcome = await story.ends(process, "k", await accept(process, "k", { kind: "job" }));
+    assert.equal(outcome.kind, "succeeded");
+    for (const leaf of (outcome as { readonly result: readonly string[] }).result)
+      assert.deepEqual(await story.ends(process, "other", leaf), { kind: "succeeded", result: "leaf" });
+  },
+
+  "effects: an operation does not change its own resource so": async (story) => {
+    const run = (operation: Operation) => operation.transact("own", operation.key, () => ({ result: null }));
+    const process = await story.engine({ kinds: { job: { run } } });
+    const outcome = await story.ends(process, "k", await accept(process, "k", { kind: "job" }));
+    assert.equal(outcome.kind, "failed");
+  },
+
+  "J10: notes of effects go when their operations have ended": async (story) => {
+    const process = await story.engine({ kinds: { job: { run: takeOne } } });
+    for (const key of numbered(30, "k")) {
+      await story.ends(process, key, await accept(process, key, { kind: "job" }));
+      await story.pass(180_000);
+    }
+    assert.equal((await read(process, "ledger")).data, 30);
+    const left = (await notesOn(process, "ledger")).length;
+    assert.ok(left >= 1 && left <= 15, `${left} notes are left of 30`);
+  },
+};
+
+async function takeOne(operation: Operation): Promise<number> {
+  const take = (resource: Resource | undefined) => {
+    const taken = Number(resource?.data ?? 0) + 1;
+    return { result: taken, change: { data: taken } };
+  };
+  return (await operation.transact("take one", "ledger", take)).result;
+}
+
+function notesOn({ store }: Process, key: string): Promise<readonly unknown[]> {
+  return store.store.parts(key, { prefix: "osbert.effect/", after: null, limit: 100 });
+}

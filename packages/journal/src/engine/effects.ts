@@ -1,0 +1,71 @@
+import type { Json } from "../json.js";
+import type { OpenOperation } from "../operation.js";
+import type { Reader } from "../reader.js";
+import type { Store } from "../store.js";
+import type { StoreTime } from "./time.js";
+
+/**
+ * What an operation has done to another resource is noted there, in a part under the idempotency key of its step, with the same commit:
+ * an attempt that finds the note gets what came of it and does nothing. When the step is recorded the note is not needed any more. It
+ * goes when its operation has ended, with the next effect on that resource, so that there is never a commit just for that.
+ */
+export const effectPrefix = "osbert.effect/";
+
+/** An effect that is about to happen. */
+export interface Effect {
+  /** The part with the note. */
+  readonly part: string;
+  /** The operation whose effect it is. */
+  readonly of: { readonly key: string; readonly operation: string };
+  /** Notes that are not needed any more. */
+  readonly outlived: readonly string[];
+  /**
+   * Rejects if the operation is not this engine's to carry out any more. Asked between the look at the other resource and its commit:
+   * whoever took over after that has changed the other resource if it did anything there, and so this commit is refused.
+   */
+  readonly confirm: () => Promise<void>;
+}
+
+/** The note. */
+export interface EffectNote {
+  readonly at: number;
+  readonly key: string;
+  readonly operation: string;
+  readonly result: Json;
+  readonly accepted: readonly OpenOperation[];
+}
+
+export function effectPart(idempotencyKey: string): string {
+  return `${effectPrefix}${idempotencyKey}`;
+}
+
+/** A runner that was taken over from may still be on its way to the other resource: for so long its successor's note is kept. */
+const keptMs = 120_000;
+/** With each effect, which adds one, so many notes are looked at: those that are not needed any more become few. */
+const lookedAt = 4;
+
+export interface EffectPorts {
+  readonly store: Store;
+  readonly reader: Reader;
+  readonly time: StoreTime;
+}
+
+/** Notes on a resource whose operations have ended. The ids follow from chance, and so it is chance which are looked at. */
+export async function outlivedNotes(ports: EffectPorts, key: string, part: string): Promise<readonly string[]> {
+  const { store, reader, time } = ports;
+  try {
+    const found = await store.parts(key, { prefix: effectPrefix, after: part, limit: lookedAt });
+    const outlived = await Promise.all(
+      found.map(async ({ id, body }) => {
+        const note = JSON.parse(body) as EffectNote;
+        if (note.at > time.now() - keptMs) return [];
+        const operation = await reader.operation(note.key, note.operation);
+        return operation?.status === "open" ? [] : [id];
+      }),
+    );
+    return outlived.flat();
+  } catch {
+    // There is always a next time, and what is wrong is told to whoever needs it.
+    return [];
+  }
+}
