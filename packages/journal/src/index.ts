@@ -3,6 +3,7 @@ export { type Clock, systemClock } from "./clock.js";
 export type { Backlog, LaneOfBacklog } from "./decisions/backlog.js";
 export { type Backoff, defaultBackoff } from "./decisions/backoff.js";
 export type { KindRules } from "./decisions/kind.js";
+export type { LaneRule } from "./decisions/lane-shares.js";
 export { type Archive, defaultRetention, type EndedAt, type Retention } from "./decisions/retention.js";
 export type { EffectOptions, Look, Operation, OperationKind, PollOptions, Step, StepOptions } from "./engine/attempt.js";
 export type { OperationKinds } from "./engine/runner.js";
@@ -13,6 +14,7 @@ export {
   type Journal,
   type JournalOptions,
   openJournal,
+  type SharedLaneRules,
   type TransactOptions,
 } from "./journal.js";
 export type { Json, Jsonified, ReturnsJson } from "./json.js";

@@ -3,20 +3,22 @@ import { type Around, carefully as aroundCarefully, nothingAround } from "./arou
 import { type Clock, systemClock } from "./clock.js";
 import { type Backlog, backlogOf } from "./decisions/backlog.js";
 import { type Draft, viewOf } from "./decisions/draft.js";
+import type { LaneRule } from "./decisions/lane-shares.js";
 import { defaultRetention, type Retention } from "./decisions/retention.js";
 import { lackOfKeys } from "./encryption/without-keys.js";
 import { type Cell, Cells } from "./engine/cell.js";
 import type { Effect, EffectNote } from "./engine/effects.js";
 import { Engine } from "./engine/engine.js";
 import type { OperationKinds } from "./engine/runner.js";
+import { SharedLanes } from "./engine/shared-lanes.js";
 import { StoreTime } from "./engine/time.js";
 import { type Ended, Waiters } from "./engine/waiters.js";
 import { Writer } from "./engine/writer.js";
 import { JournalError } from "./errors.js";
-import { type Followed, Following } from "./followed.js";
+import { type Followed, type FollowedOptions, Following } from "./followed.js";
 import { checkJsonType, type Json, type ReturnsJson, toJsonText } from "./json.js";
 import { limits } from "./limits.js";
-import { checkKey } from "./names.js";
+import { checkKey, checkLane } from "./names.js";
 import { type CrashPoint, factsOf, type Observe } from "./observe.js";
 import type { AskedOperation, Attribution, Outcome } from "./operation.js";
 import type { Page, Part, PartPage } from "./page.js";
@@ -123,6 +125,11 @@ export interface Journal {
    * wait there cost nothing, and can be cancelled; their deadlines are looked at once the lane is free again.
    */
   pauseLanes(lanes: ReadonlySet<string>): void;
+  /**
+   * Pauses and limits of lanes that hold in all processes of the store. Every process that runs operations asks for them before `start`;
+   * from then on it keeps to them, and sees what others change.
+   */
+  lanes(): Promise<SharedLaneRules>;
   /** The store's clock. */
   now(): number;
   /** Operations that run in this process. */
@@ -134,6 +141,23 @@ export interface Journal {
   /** Drops everything as a killed process would, and closes the store. */
   kill(): Promise<void>;
 }
+
+/** Pauses and limits of lanes that hold in all processes. */
+export interface SharedLaneRules {
+  /** Lanes that have a rule. */
+  readonly value: readonly LaneRule[];
+  /** See `Followed`. */
+  readonly staleSince: number | null;
+  /**
+   * Changes what holds for a lane; what is not said stays. When this resolves, it is durable, and holds in this process; the others hear
+   * of it as of any followed value. What runs goes on.
+   */
+  set(lane: string, rule: Partial<Omit<LaneRule, "lane">>, options: FollowedOptions): Promise<void>;
+  onChange(listener: (rules: readonly LaneRule[]) => void): () => void;
+}
+
+/** Lanes with a rule of their own. */
+const mostRules = 1_000;
 
 /** Opens the store and answers the journal on it. It accepts and tells at once; it runs operations after `start`. */
 export async function openJournal(options: JournalOptions): Promise<Journal> {
@@ -176,6 +200,10 @@ class StoreJournal implements Journal {
   readonly #engine: Engine;
   readonly #reader: Reader;
   readonly #following: Following;
+  readonly #memberMs: number;
+  readonly #token: () => string;
+  #sharedLanes: Promise<SharedLanes> | undefined;
+  #shared: SharedLanes | undefined;
   readonly #observe: Observe;
   readonly #reached: (point: CrashPoint) => void;
   readonly #timeoutMs: number;
@@ -194,6 +222,8 @@ class StoreJournal implements Journal {
     this.#reached = options.reached ?? (() => undefined);
     this.#timeoutMs = options.timeoutMs ?? defaults.timeoutMs;
     this.#graceMs = options.graceMs ?? defaults.graceMs;
+    this.#memberMs = options.leaseMs ?? store.pace.leaseMs;
+    this.#token = token;
     const isPaused = (lane: string) => this.#engine.isPaused(lane);
     this.#reader = new Reader({ store, observe: this.#observe, now: () => this.now(), isPaused });
     const common = { store, clock, time: this.#time, kinds, retention, random, token, observe: this.#observe };
@@ -213,7 +243,7 @@ class StoreJournal implements Journal {
         const giveUpAt = clock.monotonicMs() + this.#timeoutMs;
         return this.#within(this.#writer.persist("read", ask, { giveUpAt }), this.#timeoutMs);
       },
-      transact: async (key, decide, how) => (await this.transact(key, decide, how)).result,
+      transact: async (key, decide, how) => (await this.#transact(key, decide, how)).result,
     });
     const around = options.around === undefined ? nothingAround : aroundCarefully(options.around);
     const settled = (draft: Draft) => {
@@ -223,7 +253,11 @@ class StoreJournal implements Journal {
     this.#engine = new Engine(
       {
         ...common,
-        transact: (key, decide, how, effect) => this.#transact(key, decide, how, effect),
+        transact: async (key, decide, how, effect) => {
+          checkKey(key);
+          return this.#transact(key, decide, how, effect);
+        },
+        placeFreed: (lane) => this.#shared?.freed(lane),
         writer: this.#writer,
         reader: this.#reader,
         cells: this.#cells,
@@ -254,6 +288,7 @@ class StoreJournal implements Journal {
   }
 
   transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>> {
+    checkKey(key);
     return this.#transact(key, decide, options);
   }
 
@@ -263,7 +298,6 @@ class StoreJournal implements Journal {
     options: TransactOptions,
     effect?: Effect,
   ): Promise<Transacted<Result>> {
-    checkKey(key);
     this.#checkRunning();
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const giveUpAt = this.#clock.monotonicMs() + timeoutMs;
@@ -458,9 +492,49 @@ class StoreJournal implements Journal {
     this.#engine.look();
   }
 
-  start(): Promise<void> {
+  async lanes(): Promise<SharedLaneRules> {
     this.#checkRunning();
-    return this.#engine.start();
+    this.#sharedLanes ??= SharedLanes.open({
+      store: this.#store,
+      clock: this.#clock,
+      time: this.#time,
+      observe: this.#observe,
+      token: this.#token,
+      following: this.#following,
+      memberMs: this.#memberMs,
+      running: () => this.#engine.runningInLanes,
+      apply: (paused, shares) => this.#engine.shareLanes(paused, shares),
+    }).catch((error: unknown) => {
+      this.#sharedLanes = undefined;
+      throw error;
+    });
+    const shared = await this.#sharedLanes;
+    this.#shared = shared;
+    if (this.#engine.isRunning) shared.begin();
+    const { rules } = shared;
+    return {
+      get value() {
+        return rules.value;
+      },
+      get staleSince() {
+        return rules.staleSince;
+      },
+      set: async (lane, rule, options) => {
+        checkLane(lane);
+        checkRule(rule);
+        await rules.update(
+          (before) => ({ value: withRule(before, lane, rule), entries: [ruleEntry(lane, rule)] }),
+          options,
+        );
+      },
+      onChange: (listener) => rules.onChange(listener),
+    };
+  }
+
+  async start(): Promise<void> {
+    this.#checkRunning();
+    await this.#engine.start();
+    this.#shared?.begin();
   }
 
   /** Asked for twice, it stops once: the second one waits for the first. */
@@ -471,8 +545,11 @@ class StoreJournal implements Journal {
 
   async #stopNow(options: { readonly drainMs?: number }): Promise<void> {
     if (this.#stopped) return;
-    this.#following.end();
     await this.#engine.drain(options.drainMs ?? defaults.drainMs);
+    // Nothing runs here any more. Without a store the shares become free when they lapse.
+    const ended = this.#shared?.end().catch(() => undefined);
+    if (ended !== undefined) await this.#within(ended, this.#graceMs).catch(() => undefined);
+    this.#following.end();
     this.#stopped = true;
     await this.#closeStore();
   }
@@ -480,6 +557,7 @@ class StoreJournal implements Journal {
   async kill(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
+    this.#shared?.abandon();
     this.#following.end();
     this.#engine.abandon();
     await this.#closeStore();
@@ -545,6 +623,29 @@ class StoreJournal implements Journal {
       work.then(resolve, reject).finally(callOff);
     });
   }
+}
+
+function checkRule({ limit }: Partial<LaneRule>): void {
+  if (limit === undefined || limit === null || (Number.isSafeInteger(limit) && limit >= 0)) return;
+  throw new JournalError("invalid-change", `the limit of a lane must be a whole number or null, not ${limit}`);
+}
+
+function withRule(before: readonly LaneRule[], lane: string, rule: Partial<LaneRule>): readonly LaneRule[] {
+  const known = before.find((other) => other.lane === lane);
+  const changed: LaneRule = { paused: false, limit: null, ...known, ...rule, lane };
+  const others = before.filter((other) => other.lane !== lane);
+  const after = changed.paused || changed.limit !== null ? [...others, changed] : others;
+  if (after.length > mostRules)
+    throw new JournalError("too-large", `at most ${mostRules} lanes have rules of their own`);
+  return after;
+}
+
+function ruleEntry(
+  lane: string,
+  { paused, limit }: Partial<LaneRule>,
+): { readonly kind: string; readonly payload: Json } {
+  const payload = { lane, ...(paused !== undefined && { paused }), ...(limit !== undefined && { limit }) };
+  return { kind: "lane", payload };
 }
 
 function noteEffect(draft: Draft, { part, of, outlived }: Effect, result: unknown): void {

@@ -72,6 +72,10 @@ export const behindReserved = "osbert/";
 /** Under this key an encrypted store keeps which encryption keys are in use in it. */
 export const keyRegisterKey = "osbert.keys";
 
+/** Under these keys stand the rules of lanes that hold in all processes, and who may run how much of them. */
+export const laneRulesKey = "osbert.lanes";
+export const laneLedgerKey = "osbert.lanes.shares";
+
 function check(text: unknown, maxBytes: number, what: string, code: JournalErrorCode = "invalid-change"): void {
   if (typeof text !== "string") throw new JournalError(code, `${what} must be a text, not ${typeof text}`);
   if (text === "") throw new JournalError(code, `${what} must not be empty`);

@@ -118,7 +118,8 @@ export class Reader {
       after,
       limit,
     });
-    return { items: this.#readable(found), next: found.length < limit ? null : (found.at(-1)?.key ?? null) };
+    const own = found.filter(({ key }) => !isReserved(key));
+    return { items: this.#readable(own), next: found.length < limit ? null : (found.at(-1)?.key ?? null) };
   }
 
   async withWork({ lane, after, limit: asked }: WorkQuery): Promise<Page<Resource>> {

@@ -18,6 +18,7 @@ import { refusalsTests } from "./engine/refusals.js";
 import { retentionTests } from "./engine/retention.js";
 import { setAsideTests } from "./engine/set-aside.js";
 import { settleTests } from "./engine/settle.js";
+import { sharedLanesTests } from "./engine/shared-lanes.js";
 import { stepsTests } from "./engine/steps.js";
 import { stoppingTests } from "./engine/stopping.js";
 import { tellingTests } from "./engine/telling.js";
@@ -44,6 +45,7 @@ const onEveryStore: readonly EngineTests[] = [
   queriesTests,
   queueTests,
   lanesTests,
+  sharedLanesTests,
   followedTests,
   partsUnderTests,
   effectsTests,

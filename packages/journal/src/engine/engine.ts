@@ -33,6 +33,8 @@ export interface EnginePorts {
   readonly token: () => string;
   readonly observe: Observe;
   readonly around: Around;
+  /** An operation of the lane runs no more. */
+  readonly placeFreed: (lane: string) => void;
   /** Changes another resource on behalf of an operation. */
   readonly transact: TransactEffect;
   readonly reached: (point: CrashPoint) => void;
@@ -110,6 +112,10 @@ export class Engine {
     return this.#lanes.running;
   }
 
+  get isRunning(): boolean {
+    return this.#phase === "running";
+  }
+
   get isStopped(): boolean {
     return this.#phase === "stopped";
   }
@@ -180,6 +186,17 @@ export class Engine {
     this.#lanes.pause(lanes);
     this.#feed();
     this.#claims.look();
+  }
+
+  /** What holds for lanes in all processes, and this one's shares of them. */
+  shareLanes(paused: ReadonlySet<string>, shares: ReadonlyMap<string, number>): void {
+    this.#lanes.share(paused, shares);
+    this.#feed();
+    this.#claims.look();
+  }
+
+  get runningInLanes(): ReadonlyMap<string, number> {
+    return this.#lanes.taken;
   }
 
   isPaused(lane: string): boolean {
@@ -284,6 +301,7 @@ export class Engine {
 
   #freePlace(lane: string): void {
     this.#lanes.leave(lane);
+    this.#ports.placeFreed(lane);
     this.#feed();
     this.#claims.placeFreed(lane);
   }

@@ -8,6 +8,9 @@ export class Lanes {
   readonly #taken = new Map<string, number>();
   #all = 0;
   #paused: ReadonlySet<string> = new Set();
+  /** The same for all processes, and how much of a lane with a limit is this one's. */
+  #pausedEverywhere: ReadonlySet<string> = new Set();
+  #shares: ReadonlyMap<string, number> = new Map();
 
   constructor(total: number, perLane: number) {
     this.#total = total;
@@ -30,7 +33,9 @@ export class Lanes {
   rooms(): ReadonlyMap<string, number> {
     const rooms = new Map<string, number>();
     for (const [lane, taken] of this.#taken) rooms.set(lane, Math.min(this.#perLane - taken, this.free));
+    for (const lane of this.#shares.keys()) rooms.set(lane, this.#roomIn(lane));
     for (const lane of this.#paused) rooms.set(lane, 0);
+    for (const lane of this.#pausedEverywhere) rooms.set(lane, 0);
     return rooms;
   }
 
@@ -40,7 +45,18 @@ export class Lanes {
   }
 
   isPaused(lane: string): boolean {
-    return this.#paused.has(lane);
+    return this.#paused.has(lane) || this.#pausedEverywhere.has(lane);
+  }
+
+  /** The rules that hold in all processes, and this one's shares of the lanes that have a limit. */
+  share(paused: ReadonlySet<string>, shares: ReadonlyMap<string, number>): void {
+    this.#pausedEverywhere = paused;
+    this.#shares = shares;
+  }
+
+  /** What runs in each lane. */
+  get taken(): ReadonlyMap<string, number> {
+    return this.#taken;
   }
 
   /** Whether something runs in a lane that has no room: claims pass it over, so that no word of it comes with one. */
@@ -50,13 +66,12 @@ export class Lanes {
   }
 
   hasRoom(lane: string): boolean {
-    return this.free > 0 && !this.#paused.has(lane) && (this.#taken.get(lane) ?? 0) < this.#perLane;
+    return this.#roomIn(lane) > 0;
   }
 
   tryEnter(lane: string): boolean {
-    const taken = this.#taken.get(lane) ?? 0;
-    if (this.free <= 0 || taken >= this.#perLane || this.#paused.has(lane)) return false;
-    this.#taken.set(lane, taken + 1);
+    if (!this.hasRoom(lane)) return false;
+    this.#taken.set(lane, (this.#taken.get(lane) ?? 0) + 1);
     this.#all++;
     return true;
   }
@@ -66,5 +81,11 @@ export class Lanes {
     if (taken > 0) this.#taken.set(lane, taken);
     else this.#taken.delete(lane);
     this.#all--;
+  }
+
+  #roomIn(lane: string): number {
+    if (this.isPaused(lane)) return 0;
+    const most = Math.min(this.#perLane, this.#shares.get(lane) ?? this.#perLane);
+    return Math.max(0, Math.min(most - (this.#taken.get(lane) ?? 0), this.free));
   }
 }
