@@ -5,6 +5,20 @@ export { type Backoff, defaultBackoff } from "./decisions/backoff.js";
 export type { KindRules } from "./decisions/kind.js";
 export type { LaneRule } from "./decisions/lane-shares.js";
 export { type Archive, defaultRetention, type EndedAt, type Retention } from "./decisions/retention.js";
+export {
+  defineResource,
+  type ResourceShape,
+  type ResourceType,
+  type TypedChange,
+  type TypedDecide,
+  type TypedDecision,
+  type TypedKind,
+  type TypedNewOperation,
+  type TypedOperation,
+  type TypedOutcome,
+  type TypedParts,
+  type TypedResource,
+} from "./define-resource.js";
 export type { EffectOptions, Look, Operation, OperationKind, PollOptions, Step, StepOptions } from "./engine/attempt.js";
 export type { OperationKinds } from "./engine/runner.js";
 export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";
