@@ -60,7 +60,7 @@ export function withoutMember({ members }: LaneLedger, id: string): LaneLedger {
 
 /** What is left over after equal shares goes to others in each lane. */
 function fairShare(limit: number, lane: string, ids: readonly string[], id: string): number {
-  const offset = [...lane].reduce((sum, letter) => sum + (letter.codePointAt(0) ?? 0), 0);
+  const offset = Buffer.from(lane).reduce((sum, byte) => sum + byte, 0);
   const place = (ids.indexOf(id) + offset) % ids.length;
   return Math.floor(limit / ids.length) + (place < limit % ids.length ? 1 : 0);
 }

@@ -47,6 +47,7 @@ export class SharedLanes {
   #until = 0;
   /** Shares that are about to be given up: they are not used any more when that is written. */
   #sinking: ReadonlyMap<string, number> | undefined;
+  #applied = "";
   #running = false;
   #busy: Promise<void> | undefined;
   #again = false;
@@ -117,6 +118,10 @@ export class SharedLanes {
       const share = stands ? (this.#mine?.shares.get(lane) ?? 0) : 0;
       shares.set(lane, this.#sinking === undefined ? share : Math.min(share, this.#sinking.get(lane) ?? 0));
     }
+    // Whoever is told looks for work: that must not happen for nothing.
+    const text = JSON.stringify([[...paused], [...shares]]);
+    if (text === this.#applied) return;
+    this.#applied = text;
     this.#ports.apply(paused, shares);
   }
 
