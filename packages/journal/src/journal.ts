@@ -287,7 +287,7 @@ class StoreJournal implements Journal {
     return this.#time.now();
   }
 
-  transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>> {
+  async transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>> {
     checkKey(key);
     return this.#transact(key, decide, options);
   }
