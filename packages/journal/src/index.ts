@@ -19,7 +19,15 @@ export {
   type TypedParts,
   type TypedResource,
 } from "./define-resource.js";
-export type { EffectOptions, Look, Operation, OperationKind, PollOptions, Step, StepOptions } from "./engine/attempt.js";
+export type {
+  EffectOptions,
+  Look,
+  Operation,
+  OperationKind,
+  PollOptions,
+  Step,
+  StepOptions,
+} from "./engine/attempt.js";
 export type { OperationKinds } from "./engine/runner.js";
 export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";
 export type { Followed, FollowedChange, FollowedOptions } from "./followed.js";

@@ -218,12 +218,7 @@ export class Writer {
     }
   }
 
-  async #readUnder(
-    key: string,
-    prefix: string,
-    under: Map<string, string>,
-    options: WriteOptions,
-  ): Promise<void> {
+  async #readUnder(key: string, prefix: string, under: Map<string, string>, options: WriteOptions): Promise<void> {
     const most = limits.partsOfADecision;
     for (let after: string | null = null; ; ) {
       const range = { prefix, after, limit: partsPage };
