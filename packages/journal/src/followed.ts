@@ -64,6 +64,8 @@ const lookAgainMs = 1_000;
 class Copy {
   readonly key: string;
   readonly followers = new Set<Follower<unknown>>();
+  /** Those who wait for the first read, and will follow then. */
+  beginning = 0;
   /** Where the record was; `null`: there was none. */
   version: Expected | null = null;
   data: Json = null;
@@ -105,18 +107,22 @@ export class Following {
 
   async follow<Value>(key: string, read: (data: Json) => Value): Promise<Followed<Value>> {
     const copy = this.#copies.get(key) ?? this.#newCopy(key);
-    copy.first ??= this.#readFirst(copy);
-    await copy.first;
+    // Counted before the wait: if the last other one closes meanwhile, the copy stays, and so does all that keeps it right.
+    copy.beginning++;
+    try {
+      copy.first ??= this.#readFirst(copy);
+      await copy.first;
+    } finally {
+      copy.beginning--;
+    }
     const follower = new Follower(this, this.#ports, copy, read);
     copy.followers.add(follower as Follower<unknown>);
-    // Another one may have closed the last of it meanwhile.
-    this.#copies.set(key, copy);
     return follower;
   }
 
   leave(copy: Copy, follower: Follower<unknown>): void {
     copy.followers.delete(follower);
-    if (copy.followers.size === 0 && this.#copies.get(copy.key) === copy) this.#copies.delete(copy.key);
+    if (copy.followers.size === 0 && copy.beginning === 0) this.#copies.delete(copy.key);
     if (this.#copies.size === 0) this.#rest();
   }
 

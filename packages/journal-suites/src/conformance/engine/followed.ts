@@ -173,6 +173,23 @@ export const followedTests: EngineTests = {
     assert.equal(followed.staleSince, null);
   },
 
+  "followed: who begins while the last other one closes follows all the same": async (story) => {
+    const [a, b] = [await story.process({ kinds }), await story.process({ kinds })];
+    const [ofA, first] = [await follow(a), await follow(b)];
+    const beginning = follow(b);
+    first.close();
+    const second = await beginning;
+    await add(ofA, "one");
+    await story.until("it has what was changed", () => second.value.join() === "one");
+    const beginnings = [follow(b)];
+    second.close();
+    beginnings.push(follow(b));
+    const [third, fourth] = await Promise.all(beginnings);
+    await add(ofA, "two");
+    for (const follower of [third, fourth])
+      await story.until("both have what was changed", () => follower?.value.join() === "one,two");
+  },
+
   "followed: its journal says who changed it, and why": async (story) => {
     const process = await story.process({ kinds });
     const followed = await follow(process);
