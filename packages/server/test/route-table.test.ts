@@ -37,6 +37,8 @@ describe("a route table", () => {
     const refused = expect.objectContaining({ status: 405, allow: "GET, DELETE" });
     expect(() => table.match("PATCH", "/things/a")).toThrow(refused);
     expect(table.refusal("BREW", "/things/a")).toEqual(refused);
+    expect(table.refusal("BREW", "/things/a").message).toBe("BREW is not possible here; GET, DELETE are");
+    expect(table.refusal("BREW", "/things").message).toBe("BREW is not possible here; GET is");
     expect(table.refusal("X".repeat(10_000), "/things").message.length).toBeLessThan(100);
   });
 });

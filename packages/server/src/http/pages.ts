@@ -1,4 +1,3 @@
-import { BrokerError } from "@osbert/protocol";
 import type { Authenticate } from "../authentication/authenticate.js";
 import { authentication } from "../authentication/authentication.js";
 import type { Credential } from "../authentication/credential.js";
@@ -7,6 +6,7 @@ import type { SeenRequest } from "../observe/seen-request.js";
 import type { Answer } from "./answer.js";
 import { authenticated } from "./authenticated.js";
 import type { Api } from "./http-end.js";
+import { methodNotAllowed } from "./method-not-allowed.js";
 import type { WireRequest } from "./wire.js";
 
 /** What is answered for those who run a server, beside its API. */
@@ -81,5 +81,5 @@ function readinessAnswer({ ready, reasons }: Readiness): Answer {
 
 async function read(page: Page, method: string): Promise<Answer> {
   if (method === "GET" || method === "HEAD") return page.answer();
-  throw new BrokerError("method-not-allowed", `${method} is not possible here; GET is`, { allow: "GET" });
+  throw methodNotAllowed(method, ["GET"]);
 }

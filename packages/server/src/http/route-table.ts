@@ -1,4 +1,5 @@
 import { BrokerError } from "@osbert/protocol";
+import { methodNotAllowed } from "./method-not-allowed.js";
 
 /** What a method on a path means. A segment of the path that begins with a colon is a value. */
 export type Route = readonly [method: string, path: string, name: string];
@@ -33,13 +34,8 @@ export function routeTable<const Routes extends readonly Route[]>(routes: Routes
   }));
   const refusal = (method: string, path: string) => {
     const segments = path.split("/");
-    const allow = compiled
-      .filter(({ pattern }) => fits(pattern, segments))
-      .map(({ method: offered }) => offered)
-      .join(", ");
-    return allow === ""
-      ? new BrokerError("not-found", nothing)
-      : new BrokerError("method-not-allowed", `${method.slice(0, 40)} is not possible here; ${allow} is`, { allow });
+    const possible = compiled.filter(({ pattern }) => fits(pattern, segments)).map(({ method: offered }) => offered);
+    return possible.length === 0 ? new BrokerError("not-found", nothing) : methodNotAllowed(method, possible);
   };
   return {
     match(method, path) {
