@@ -32,8 +32,8 @@ const servers: Readonly<Record<string, Server>> = {
       void handle(requestOf(incoming)).then(async (response) => {
         const bytes = Buffer.from(await response.arrayBuffer());
         outgoing.writeHead(response.status, {
-          ...Object.fromEntries(response.headers),
           "content-length": bytes.length,
+          ...Object.fromEntries(response.headers),
         });
         outgoing.end(bytes);
       });
@@ -144,6 +144,28 @@ describe.each(names)("%s: methods", (name) => {
         if (!isUnreadable) expect(answer.headers.allow).toBe("GET");
         expect(JSON.parse(answer.body)).toEqual({ error: expect.any(String), description: expect.any(String) });
       }
+    }
+  });
+
+  test("HEAD is answered with the type and the length of what GET is answered with", async () => {
+    const { ask } = await served(name);
+    const asked: (readonly [string, Readonly<Record<string, string>>])[] = [
+      ["/v2/catalog", {}],
+      ["/v2/service_instances/never", {}],
+      ["/v2/catalog", { authorization: "" }],
+    ];
+    // An app's own refusals are the app's.
+    if (name === "the server") asked.push(["/v2/service_instances/%zz", {}], ["/v2/catalog", { host: "" }]);
+    for (const [path, headers] of asked) {
+      const [got, head] = [await ask({ method: "GET", path, headers }), await ask({ method: "HEAD", path, headers })];
+      expect(head, path).toMatchObject({
+        status: got.status,
+        body: "",
+        headers: {
+          "content-type": got.headers["content-type"],
+          "content-length": String(Buffer.byteLength(got.body)),
+        },
+      });
     }
   });
 

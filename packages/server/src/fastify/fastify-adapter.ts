@@ -57,7 +57,9 @@ function send(reply: FastifyReply, { status, headers, body }: WireResponse): Fas
   const { raw } = reply.request;
   if (!isSendingMuch(raw)) return reply.send(body);
   const length = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
-  return reply.headers({ connection: "close", "content-length": String(length) }).send(answerWhileDraining(body, raw));
+  return reply
+    .headers({ connection: "close", "content-length": String(length), ...headers })
+    .send(answerWhileDraining(body, raw));
 }
 
 /** A body that is as small as bodies are is thrown away by Node itself, and the connection can be used on. */

@@ -46,8 +46,9 @@ export function refuseOnSocket(end: HttpEnd, socket: Socket, { problem, status, 
   const { headers, body } = end.refuse(problem, { method, sent, tookMs: 0 });
   const lines = [
     `HTTP/1.1 ${status ?? `${problem.status} ${problem.body.error ?? problem.code}`}`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-    `content-length: ${Buffer.byteLength(body)}`,
+    ...Object.entries({ "content-length": Buffer.byteLength(body), ...headers }).map(
+      ([name, value]) => `${name}: ${value}`,
+    ),
     "connection: close",
   ];
   socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);

@@ -12,7 +12,7 @@ export function fetchAdapter(handle: Handler): (request: Request) => Promise<Res
     // Whoever is still sending could not read the answer if the server closed the connection under it.
     await drain(reader);
     // Never on shared memory, which the types of a browser do not take.
-    const text = answer.body === "" ? null : (answer.body as string | Uint8Array<ArrayBuffer>);
+    const text = answer.body.length === 0 ? null : (answer.body as string | Uint8Array<ArrayBuffer>);
     return new Response(text, { status: answer.status, headers: answer.headers });
   };
 }

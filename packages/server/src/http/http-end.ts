@@ -3,6 +3,7 @@ import type { RequestAnswered } from "../observe/event.js";
 import type { SeenRequest } from "../observe/seen-request.js";
 import { type RequestWatch, watchRequest } from "../observe/watch-request.js";
 import type { Answer } from "./answer.js";
+import { headResponse } from "./head-response.js";
 import { type Problem, problemAnswer } from "./problem.js";
 import { requestIdentity, requestIdentityHeader } from "./request-identity.js";
 import type { WireRequest, WireResponse } from "./wire.js";
@@ -145,14 +146,15 @@ function checkAuthorization({ header }: WireRequest): void {
 }
 
 function toWire({ status, body, headers }: Answer, requestId: string, method: string): WireResponse {
-  const none = method === "HEAD" || status === 304;
+  const none = status === 304;
   const sent = none ? "" : isText(body) ? body : JSON.stringify(body);
   // Written out, because it is done for every answer: spreading objects took a tenth of the catalog's time.
   const all: Record<string, string> = {};
   if (!none) all["content-type"] = "application/json";
   all[requestIdentityHeader] = requestId;
   if (headers !== undefined) for (const name in headers) all[name] = headers[name] as string;
-  return { status, headers: all, body: sent };
+  const response = { status, headers: all, body: sent };
+  return method === "HEAD" && !none ? headResponse(response) : response;
 }
 
 /** JSON already. */

@@ -1,0 +1,10 @@
+import type { WireResponse } from "./wire.js";
+
+/** The answer to HEAD: all that GET is answered with, but for the body itself. */
+export function headResponse({ status, headers, body }: WireResponse): WireResponse {
+  const isText = typeof body === "string";
+  const length = isText ? Buffer.byteLength(body) : body.byteLength;
+  // Of what is text Fastify says the charset, too: nothing, of the same kind as the body was.
+  const nothing = isText ? "" : new Uint8Array(0);
+  return { status, headers: { ...headers, "content-length": String(length) }, body: nothing };
+}
