@@ -11,6 +11,7 @@ import { brokerFetch } from "../src/node/broker-fetch.js";
 import { brokerThat } from "./broker-double.js";
 
 const request = { service_id: "s", plan_id: "p", organization_guid: "o", space_guid: "g" };
+const ids = { serviceId: "s", planId: "p" };
 const large = { ...request, parameters: { text: "x".repeat(16 * 1024 * 1024) } };
 
 /** A server of bare sockets. */
@@ -298,6 +299,38 @@ describe("the fetch for brokers", () => {
       const came = await client.provision("i", request).catch((error: unknown) => error as BrokerAnswerError);
       expect(receivedOf(came)).toMatchObject(received);
     }
+  });
+
+  test("a broker that changes to another protocol has not answered, and its connection is closed", async () => {
+    const closed: Promise<unknown>[] = [];
+    const url = await sockets((socket) => {
+      closed.push(once(socket, "close"));
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n");
+      });
+    });
+    const client = createClient({ url, fetch: brokerFetch() });
+    for (const asked of [client.provision("i", request), client.deprovision("i", ids), client.catalog()])
+      await expect(asked).rejects.toMatchObject({ kind: "connection lost", sent: true, status: null });
+    await Promise.all(closed);
+    expect(closed).toHaveLength(3);
+  });
+
+  test("what reads is not asked again because a kept connection changes to another protocol", async () => {
+    let requests = 0;
+    const url = await sockets((socket) =>
+      socket.on("data", () => {
+        socket.write(
+          ++requests === 1
+            ? 'HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{"services":[]}'
+            : "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n",
+        );
+      }),
+    );
+    const client = createClient({ url, fetch: brokerFetch() });
+    await client.catalog();
+    await expect(client.catalog()).rejects.toMatchObject({ kind: "connection lost" });
+    expect(requests).toBe(2);
   });
 
   test("no connection is left open after a change", async () => {

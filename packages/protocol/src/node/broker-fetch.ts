@@ -67,6 +67,8 @@ function send(url: URL, init: RequestInit, way: Way): Promise<Response> {
       if (own?.bytesWritten === 0) reject(notSent(cause));
       else reject(asked.reusedSocket && signal?.aborted !== true ? new KeptConnectionClosed("", { cause }) : cause);
     });
+    // An answer of 101 is told as neither: Node.js closes the connection and says no more. What has been settled before stays so.
+    asked.once("close", () => reject(new Error("the connection was closed without an answer")));
     asked.end(typeof body === "string" ? body : undefined);
   });
 }
