@@ -1,5 +1,6 @@
 export { Permanent, RetryLater } from "@osbert/journal";
 export { BrokerError } from "@osbert/protocol";
+export type { Answer } from "@osbert/server";
 export type { FromSchema, Schema } from "@osbert/server/schemas";
 export { type Broker, type BrokerOptions, createBroker } from "./broker.js";
 export { type BrokerCatalog, buildCatalog, CatalogError, type CatalogOptions } from "./catalog/catalog.js";
@@ -7,7 +8,6 @@ export { type FollowedServices, type FollowedServicesOptions, followedServices }
 export { type PlanInUse, PlansInUseError } from "./catalog/plans-in-use.js";
 export type { SchemaDraft } from "./catalog/published-schema.js";
 export type { ServiceSource, ServiceSourcePorts } from "./catalog/service-source.js";
-export type { Answer } from "./endpoints/answer.js";
 export type { Caller } from "./endpoints/caller.js";
 export type { VerbRequest } from "./endpoints/endpoint.js";
 export { type Cleanup, type CleanupRule, cleanupRule } from "./operations/cleanup.js";

@@ -12,6 +12,7 @@ export {
   type RefusedRequest,
 } from "./http/http-end.js";
 export { type PagesOptions, pages, type Readiness } from "./http/pages.js";
+export { type Paging, readPaging } from "./http/paging.js";
 export { type Problem, problemAnswer } from "./http/problem.js";
 export { largestBody, readJsonObject } from "./http/read-json.js";
 export { requestIdentity, requestIdentityHeader } from "./http/request-identity.js";

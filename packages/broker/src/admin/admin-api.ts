@@ -1,6 +1,6 @@
 import { isKeepable, type OperationState } from "@osbert/journal";
 import { BrokerError, type JsonObject } from "@osbert/protocol";
-import { type Answer, type Api, authenticated, readJsonObject, type WireRequest } from "@osbert/server";
+import { type Answer, type Api, authenticated, readJsonObject, readPaging, type WireRequest } from "@osbert/server";
 import { type AuthenticationOptions, authentication, type Credential } from "@osbert/server/authentication";
 import type { SeenRequest } from "@osbert/server/observe";
 import { answer } from "../endpoints/answer.js";
@@ -10,7 +10,6 @@ import type { InstanceAddress } from "../records/instance-key.js";
 import { type InstancePhase, instancePhases } from "../records/instance-record.js";
 import type { Act } from "./act.js";
 import type { Operator } from "./operator.js";
-import type { PageAsk } from "./reading.js";
 import {
   type ActName,
   type AdminRouteName,
@@ -45,8 +44,6 @@ type Seen = Pick<SeenRequest, "authenticating" | "authenticated"> & {
 
 const largestBody = 65_536;
 const longestReason = 1_000;
-const longestCursor = 4_000;
-const largestPage = 500;
 
 /** The endpoints below `/admin/v1` as an API of a server. */
 export function adminApi<Watched extends SeenRequest & Seen>(
@@ -113,26 +110,26 @@ interface Acting extends Looking {
 }
 
 const looks: Readonly<Record<LookName, (asked: Looking) => Promise<object>>> = {
-  instances: ({ operator, query }) => operator.instances({ ...pageOf(query), ...filterOf(query) }),
+  instances: ({ operator, query }) => operator.instances({ ...readPaging(query), ...filterOf(query) }),
   instance: ({ operator, address }) => operator.instance(address),
-  bindings: ({ operator, address, query }) => operator.bindings(address, pageOf(query)),
-  journal: ({ operator, address, query }) => operator.entries(address, pageOf(query)),
+  bindings: ({ operator, address, query }) => operator.bindings(address, readPaging(query)),
+  journal: ({ operator, address, query }) => operator.entries(address, readPaging(query)),
   operation: ({ operator, address, matched }) => operator.operation(address, matched.operation),
   operations: ({ operator, query }) =>
-    operator.operations({ ...pageOf(query), ...operationFilterOf(query), ...stateOf(query, openStates) }),
+    operator.operations({ ...readPaging(query), ...operationFilterOf(query), ...stateOf(query, openStates) }),
   services: async ({ operator }) => ({ items: operator.services(), next: null }),
-  setAside: ({ operator, query }) => operator.setAside(pageOf(query)),
+  setAside: ({ operator, query }) => operator.setAside(readPaging(query)),
   keyRotation: async ({ operator }) => operator.keyRotation,
 };
 
 const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
   retryAll: ({ operator, query, body, act }) => {
     const filter = bulkFilterOf(query, ["waiting", "failed"]);
-    return operator.retryAll({ ...pageOf(query), ...filter }, act, dryRunOf(body));
+    return operator.retryAll({ ...readPaging(query), ...filter }, act, dryRunOf(body));
   },
   cancelAll: ({ operator, query, body, act }) => {
     const filter = bulkFilterOf(query, ["running", "waiting", "queued", "held", "paused"]);
-    return operator.cancelAll({ ...pageOf(query), ...filter }, act, dryRunOf(body));
+    return operator.cancelAll({ ...readPaging(query), ...filter }, act, dryRunOf(body));
   },
   retry: ({ operator, address, matched, act }) => operator.retry(address, matched.operation, act),
   async cancel({ operator, address, matched: { operation }, act }) {
@@ -225,18 +222,6 @@ function operationFilterOf(query: URLSearchParams) {
     ...(seconds !== undefined && { olderThanMs: seconds * 1_000 }),
     ...(query.get("failing") === "true" && { failing: true }),
   };
-}
-
-function pageOf(query: URLSearchParams): PageAsk {
-  const after = query.get("after");
-  const limit = query.get("limit");
-  if (after !== null && after.length > longestCursor) throw new BrokerError("bad-request", "after is too long");
-  if (after !== null && (after === "" || !isKeepable(after)))
-    throw new BrokerError("bad-request", "after must be what an earlier page gave as next");
-  const count = limit === null ? undefined : Number(limit);
-  if (count !== undefined && !(Number.isInteger(count) && count >= 1 && count <= largestPage))
-    throw new BrokerError("bad-request", `limit must be a whole number from 1 to ${largestPage}`);
-  return { ...(after !== null && { after }), ...(count !== undefined && { limit: count }) };
 }
 
 function secondsOf(value: unknown, name: string, most: number): number | undefined {

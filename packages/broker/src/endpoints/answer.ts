@@ -1,8 +1,6 @@
 import { BrokerError } from "@osbert/protocol";
 import type { Answer } from "@osbert/server";
 
-export type { Answer };
-
 /** Every outcome that is not an error, and its status. Errors have their own table (brokerErrors). */
 export const statuses = {
   created: 201,

@@ -1,4 +1,5 @@
 import { BrokerError, type JsonObject } from "@osbert/protocol";
+import type { Answer } from "@osbert/server";
 import { type BindRequest, decideBind } from "../decisions/bind.js";
 import { deadlineMsOf, defaultDeadlineMs } from "../decisions/deadline.js";
 import type { BindingResult } from "../decisions/settle.js";
@@ -7,7 +8,7 @@ import { type BindingRecord, bindingPart, bindingRecord, bindingTold } from "../
 import { checkId } from "../records/ids.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData, instancePart, instanceRecord, revisionOf } from "../records/instance-record.js";
-import { type Answer, answer, inProgressAnswer, madeBy } from "./answer.js";
+import { answer, inProgressAnswer, madeBy } from "./answer.js";
 import { answerRule, readAcceptsIncomplete } from "./answer-rule.js";
 import { bindingForVersion } from "./binding-for-version.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";

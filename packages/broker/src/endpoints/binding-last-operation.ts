@@ -1,9 +1,9 @@
 import { BrokerError } from "@osbert/protocol";
+import type { Answer } from "@osbert/server";
 import { bindingPart, bindingRecord } from "../records/binding-record.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData } from "../records/instance-record.js";
 import { bindingOperation } from "../records/open-operations.js";
-import type { Answer } from "./answer.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { optionalText } from "./fields.js";
 import { ended, endedEarlier, inProgress, polled } from "./last-operation.js";

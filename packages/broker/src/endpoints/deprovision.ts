@@ -1,8 +1,9 @@
+import type { Answer } from "@osbert/server";
 import { deadlineMsOf } from "../decisions/deadline.js";
 import { decideDeprovision } from "../decisions/deprovision.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceParts } from "../records/instance-record.js";
-import { type Answer, answer, goneAnswer, inProgressAnswer } from "./answer.js";
+import { answer, goneAnswer, inProgressAnswer } from "./answer.js";
 import { answerRule, readAcceptsIncomplete } from "./answer-rule.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { readDelete } from "./fields.js";

@@ -1,8 +1,8 @@
 import type { Journal } from "@osbert/journal";
 import type { JsonObject } from "@osbert/protocol";
+import type { Answer } from "@osbert/server";
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import type { AsyncRules } from "../service/async-rule.js";
-import type { Answer } from "./answer.js";
 import type { Caller } from "./caller.js";
 
 /** A request to one endpoint, authenticated and read as JSON; nothing in it is trusted. */

@@ -1,4 +1,4 @@
-import type { Answer } from "./answer.js";
+import type { Answer } from "@osbert/server";
 import { bind } from "./bind.js";
 import { bindingLastOperation } from "./binding-last-operation.js";
 import { deprovision } from "./deprovision.js";

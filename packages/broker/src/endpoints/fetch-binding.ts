@@ -1,9 +1,10 @@
 import { BrokerError } from "@osbert/protocol";
+import type { Answer } from "@osbert/server";
 import { concurrencyError } from "../decisions/concurrency.js";
 import { bindingPart, bindingRecord } from "../records/binding-record.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData } from "../records/instance-record.js";
-import { type Answer, answer } from "./answer.js";
+import { answer } from "./answer.js";
 import { bindingForVersion } from "./binding-for-version.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 

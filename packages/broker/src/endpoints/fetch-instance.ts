@@ -1,8 +1,9 @@
 import { BrokerError } from "@osbert/protocol";
+import type { Answer } from "@osbert/server";
 import { concurrencyError } from "../decisions/concurrency.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData, instanceParts, instanceRecord } from "../records/instance-record.js";
-import { type Answer, answer } from "./answer.js";
+import { answer } from "./answer.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { instanceBody } from "./instance-body.js";
 

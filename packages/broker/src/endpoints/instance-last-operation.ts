@@ -1,8 +1,8 @@
 import { BrokerError } from "@osbert/protocol";
+import type { Answer } from "@osbert/server";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData } from "../records/instance-record.js";
 import { instanceOperation } from "../records/open-operations.js";
-import type { Answer } from "./answer.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { optionalText } from "./fields.js";
 import { ended, endedEarlier, inProgress, polled } from "./last-operation.js";

@@ -1,9 +1,10 @@
 import type { ListedOperation } from "@osbert/journal";
 import type { LastOperationResponse } from "@osbert/protocol";
+import type { Answer } from "@osbert/server";
 import { doing } from "../decisions/concurrency.js";
 import { type EndedOperation, endedOperation } from "../records/ended-operation.js";
 import type { Verb } from "../service/verb.js";
-import { type Answer, answer, inProgressAnswer } from "./answer.js";
+import { answer, inProgressAnswer } from "./answer.js";
 import type { EndpointPorts } from "./endpoint.js";
 
 /** What `last_operation` says of an operation that has not ended. */

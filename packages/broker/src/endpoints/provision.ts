@@ -1,4 +1,5 @@
 import { BrokerError, type JsonObject } from "@osbert/protocol";
+import type { Answer } from "@osbert/server";
 import { knownCatalog } from "../catalog/catalog.js";
 import { deadlineMsOf, defaultDeadlineMs } from "../decisions/deadline.js";
 import { decideDeprovision } from "../decisions/deprovision.js";
@@ -6,7 +7,7 @@ import { decideProvision, type ProvisionRequest, provisionProblem } from "../dec
 import type { InstanceResult } from "../decisions/settle.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceParts, instanceRecord } from "../records/instance-record.js";
-import { type Answer, answer, inProgressAnswer, madeBy } from "./answer.js";
+import { answer, inProgressAnswer, madeBy } from "./answer.js";
 import { answerRule, readAcceptsIncomplete } from "./answer-rule.js";
 import { checkPrepared } from "./check-prepared.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";

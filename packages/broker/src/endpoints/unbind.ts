@@ -1,9 +1,10 @@
+import type { Answer } from "@osbert/server";
 import { deadlineMsOf } from "../decisions/deadline.js";
 import { decideUnbind } from "../decisions/unbind.js";
 import { bindingPart, bindingRecord } from "../records/binding-record.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instancePart } from "../records/instance-record.js";
-import { type Answer, answer, goneAnswer, inProgressAnswer } from "./answer.js";
+import { answer, goneAnswer, inProgressAnswer } from "./answer.js";
 import { answerRule, readAcceptsIncomplete } from "./answer-rule.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { readDelete } from "./fields.js";

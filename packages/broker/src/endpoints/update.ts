@@ -1,4 +1,5 @@
 import { BrokerError, type JsonObject } from "@osbert/protocol";
+import type { Answer } from "@osbert/server";
 import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
 import { deadlineMsOf } from "../decisions/deadline.js";
 import type { InstanceResult } from "../decisions/settle.js";
@@ -12,7 +13,7 @@ import {
   revisionOf,
 } from "../records/instance-record.js";
 import type { Prepared } from "../service/service.js";
-import { type Answer, answer, inProgressAnswer } from "./answer.js";
+import { answer, inProgressAnswer } from "./answer.js";
 import { answerRule, begins, readAcceptsIncomplete } from "./answer-rule.js";
 import { checkPrepared } from "./check-prepared.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
