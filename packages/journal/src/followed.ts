@@ -91,7 +91,7 @@ export class Following {
   readonly #copies = new Map<string, Copy>();
   #currentAt = 0;
   #failing = false;
-  #looking: Promise<void> | undefined;
+  #looking = false;
   #lookAgain = false;
   #callOffTimer: () => void = () => undefined;
   #unlisten: (() => void) | undefined;
@@ -153,9 +153,7 @@ export class Following {
   look(): void {
     if (this.#ended || this.#copies.size === 0) return;
     this.#lookAgain = true;
-    this.#looking ??= this.#lookRepeatedly().finally(() => {
-      this.#looking = undefined;
-    });
+    if (!this.#looking) void this.#lookRepeatedly();
   }
 
   #newCopy(key: string): Copy {
@@ -198,6 +196,7 @@ export class Following {
 
   async #lookRepeatedly(): Promise<void> {
     const { time, observe } = this.#ports;
+    this.#looking = true;
     while (this.#lookAgain && !this.#ended) {
       this.#lookAgain = false;
       const askedAt = time.now();
@@ -211,6 +210,8 @@ export class Following {
         this.#failing = true;
       }
     }
+    // In the same turn as the last look at `#lookAgain`: whoever sets it later finds that nobody looks, and begins.
+    this.#looking = false;
     this.#lookLater();
   }
 

@@ -151,7 +151,7 @@ export class Writer {
       const tenure = draft.entries.length === 0 ? { ...asked, raisesEpoch: true } : asked;
       const epoch = epochAfter(seen, tenure);
       if (snapshot === null || isLease(tenure.lease)) draft.heldBy(epoch);
-      const followed = draft.state.data !== draft.base.state.data && this.#ports.isFollowed(cell.key);
+      const followed = draft.state.data !== draft.base.state.data && this.#mayBeFollowed(cell.key);
       const change = toChange(draft, snapshot, tenure, epoch, followed);
       if (options.confirm !== undefined) await options.confirm();
       options.beforeCommit?.();
@@ -243,6 +243,11 @@ export class Writer {
     // Those that this very draft takes away do not count.
     const range = { prefix: queuePrefix, after: null, limit: windowSize + draft.deleteParts.size };
     draft.refill(await this.persist("read", () => this.#ports.store.parts(draft.base.key, range), options));
+  }
+
+  /** Where nobody polls, word of a change is the only way in which another journal on the store can learn of it: all are told. */
+  #mayBeFollowed(key: string): boolean {
+    return this.#ports.store.pace.pollMs === null || this.#ports.isFollowed(key);
   }
 
   #draft(key: string, { snapshot, leased, now, isPaused, parts, hasQueue }: Seen): Draft {
