@@ -112,18 +112,19 @@ export class Following {
     try {
       copy.first ??= this.#readFirst(copy);
       await copy.first;
+      const follower = new Follower(this, this.#ports, copy, read);
+      copy.followers.add(follower as Follower<unknown>);
+      return follower;
     } finally {
+      // The store may not have answered, and `read` may have refused what it has: then nobody needs the copy.
       copy.beginning--;
+      this.#letGo(copy);
     }
-    const follower = new Follower(this, this.#ports, copy, read);
-    copy.followers.add(follower as Follower<unknown>);
-    return follower;
   }
 
   leave(copy: Copy, follower: Follower<unknown>): void {
     copy.followers.delete(follower);
-    if (copy.followers.size === 0 && copy.beginning === 0) this.#copies.delete(copy.key);
-    if (this.#copies.size === 0) this.#rest();
+    this.#letGo(copy);
   }
 
   end(): void {
@@ -175,10 +176,16 @@ export class Following {
     try {
       await this.#ports.persist(() => this.#read(copy));
     } catch (error) {
-      this.#copies.delete(copy.key);
-      if (this.#copies.size === 0) this.#rest();
+      // Whoever comes next asks anew.
+      copy.first = undefined;
       throw error;
     }
+  }
+
+  #letGo(copy: Copy): void {
+    if (copy.followers.size > 0 || copy.beginning > 0) return;
+    this.#copies.delete(copy.key);
+    if (this.#copies.size === 0) this.#rest();
   }
 
   #rest(): void {

@@ -190,6 +190,18 @@ export const followedTests: EngineTests = {
       await story.until("both have what was changed", () => follower?.value.join() === "one,two");
   },
 
+  "followed: a value that its reader refuses from the start is not looked at any more": async (story) => {
+    // The second process of a story polls on every store.
+    const [, process] = [await story.process({ kinds }), await story.process({ kinds })];
+    const refuse = (): Json => {
+      throw new Error("no value of this version");
+    };
+    await assert.rejects(process.journal.followed("value", refuse), /no value of this version/);
+    const { calls } = await process.store.traffic(() => story.pass(10_000));
+    assert.deepEqual(calls, {});
+    assert.deepEqual((await follow(process)).value, []);
+  },
+
   "followed: its journal says who changed it, and why": async (story) => {
     const process = await story.process({ kinds });
     const followed = await follow(process);
