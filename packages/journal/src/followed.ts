@@ -54,6 +54,8 @@ export interface FollowingPorts {
   readonly observe: Observe;
   /** Asks the store until it answers, for as long as a caller may wait. */
   readonly persist: <T>(ask: () => Promise<T>) => Promise<T>;
+  /** Rejects if the work is not over in the time that a caller may wait. */
+  readonly within: <T>(work: Promise<T>) => Promise<T>;
   readonly transact: <Result>(key: string, decide: Decide<Result>, options: FollowedOptions) => Promise<Result>;
 }
 
@@ -208,7 +210,8 @@ export class Following {
       this.#lookAgain = false;
       const askedAt = time.now();
       try {
-        await this.#lookOnce();
+        // An answer that comes after its time does no harm: what was learned meanwhile is newer, and stays.
+        await this.#ports.within(this.#lookOnce());
         this.#currentAt = askedAt;
         if (this.#failing) observe({ kind: "store answered again", doing: "follow" });
         this.#failing = false;

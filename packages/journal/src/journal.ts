@@ -243,6 +243,7 @@ class StoreJournal implements Journal {
         const giveUpAt = clock.monotonicMs() + this.#timeoutMs;
         return this.#within(this.#writer.persist("read", ask, { giveUpAt }), this.#timeoutMs);
       },
+      within: (work) => this.#within(work, this.#timeoutMs),
       transact: async (key, decide, how) => (await this.#transact(key, decide, how)).result,
     });
     const around = options.around === undefined ? nothingAround : aroundCarefully(options.around);

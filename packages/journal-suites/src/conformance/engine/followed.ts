@@ -202,6 +202,18 @@ export const followedTests: EngineTests = {
     assert.deepEqual((await follow(process)).value, []);
   },
 
+  "followed: a store that falls silent is told as one that is away, and is asked again": async (story) => {
+    const [a, b] = [await story.process({ kinds }), await story.process({ kinds })];
+    const [ofA, ofB] = [await follow(a), await follow(b)];
+    const silent = b.store.hold(["versions"]);
+    await add(ofA, "one");
+    await story.pass(30_000);
+    assert.notEqual(ofB.staleSince, null);
+    assert.ok(silent.waiting > 1, "it was asked again");
+    silent.letGo();
+    await story.until("it has caught up", () => ofB.value.join() === "one" && ofB.staleSince === null);
+  },
+
   "followed: its journal says who changed it, and why": async (story) => {
     const process = await story.process({ kinds });
     const followed = await follow(process);
