@@ -207,8 +207,9 @@ const classOfStatus: Readonly<Record<number, AnswerClass>> = {
 
 /** The codes of the specification. Where one does not belong to the request, the broker has just said no. */
 function classOfError(call: Call, error: string | undefined): AnswerClass {
-  if (columnOf(call) === "read") return "rejected";
+  // Also to a fetch, while what it asks for is being changed (FETCH-05).
   if (error === "ConcurrencyError") return "busy";
+  if (columnOf(call) === "read") return "rejected";
   if (error === "AsyncRequired") return "needs async";
   if (error === "RequiresApp" && call === "bind") return "needs app";
   if (error === "MaintenanceInfoConflict" && (call === "provision" || call === "update")) return "needs refresh";

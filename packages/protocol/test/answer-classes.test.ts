@@ -69,7 +69,7 @@ const rows: readonly (readonly [
   [
     "busy",
     [failed("ConcurrencyError"), answered(423), answered(429), answered(408), answered(503, { retryAfterMs: 0 })],
-    { provision: "wait", bind: "wait", update: "wait", deprovision: "wait", unbind: "wait" },
+    { provision: "wait", bind: "wait", update: "wait", deprovision: "wait", unbind: "wait", fetch: "wait" },
   ],
   ["needs refresh", [failed("MaintenanceInfoConflict")], { provision: "refresh catalog", update: "refresh catalog" }],
   ["rejected", [failed("MaintenanceInfoConflict")], { bind: "fail", deprovision: "keep", unbind: "keep" }],
@@ -153,6 +153,15 @@ describe("the classes of answers", () => {
       for (const status of [408, 423, 429])
         expect(classify(call, answered(status), { lostBefore: true }).next).toBe("wait");
     }
+  });
+
+  test("FETCH-05: what cannot be fetched while it is being changed can be fetched later, lost attempt or not", () => {
+    for (const lostBefore of [false, true])
+      expect(classify("fetch", failed("ConcurrencyError"), { lostBefore })).toEqual({
+        class: "busy",
+        next: "wait",
+        orphan: null,
+      });
   });
 
   test("a 409 and a request that was not sent never make an orphan: it would be something that is in use", () => {
