@@ -57,7 +57,7 @@ interface Row {
 /** Every way in which a platform takes what came back, whatever it asked for. The table is closed. */
 export const answerClasses = {
   done: {
-    meaning: "200 or 201 with a body as specified, 410 to a delete, 304 to the catalog",
+    meaning: "200 with a body as specified, 201 with one unless to a delete, 410 to a delete, 304 to the catalog",
     create: "succeed",
     update: "succeed",
     remove: "succeed",
@@ -137,7 +137,7 @@ export const answerClasses = {
   },
   unknown: {
     meaning:
-      "no answer after bytes were sent, 5xx, 3xx, any other 2xx, 201 or 202 with a body that is not as specified",
+      "no answer after bytes were sent, 5xx, 3xx, any other 2xx, 201 to a delete, 201 or 202 with a body that is not as specified",
     create: "resolve",
     update: "resolve",
     remove: "resolve",
@@ -186,7 +186,8 @@ function classOf(call: Call, received: Received): AnswerClass {
   const { status, wellFormed, retryAfterMs } = received;
   const column = columnOf(call);
   if (status === 200) return wellFormed ? "done" : "malformed 200";
-  if (status === 201 && column !== "read") return wellFormed ? "done" : "unknown";
+  // A delete creates nothing: whoever answers it so has not understood it.
+  if (status === 201 && column !== "read") return wellFormed && column !== "remove" ? "done" : "unknown";
   if (status === 202 && column !== "read") return wellFormed ? "running" : "unknown";
   if (status === 304 && call === "catalog") return "done";
   if (status === 503 && retryAfterMs !== undefined) return "busy";

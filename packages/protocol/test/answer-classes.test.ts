@@ -40,9 +40,11 @@ const rows: readonly (readonly [
 ])[] = [
   [
     "done",
-    [answered(200), answered(201)],
-    { provision: "succeed", bind: "succeed", update: "succeed", unbind: "succeed" },
+    [answered(200)],
+    { provision: "succeed", bind: "succeed", update: "succeed", deprovision: "succeed", unbind: "succeed" },
   ],
+  ["done", [answered(201)], { provision: "succeed", bind: "succeed", update: "succeed" }],
+  ["unknown", [answered(201), malformed(201)], { deprovision: "resolve", unbind: "resolve" }],
   ["done", [answered(410)], { deprovision: "succeed", unbind: "succeed" }],
   [
     "running",
@@ -155,7 +157,7 @@ describe("the classes of answers", () => {
     }
   });
 
-  test("FETCH-05: what cannot be fetched while it is being changed can be fetched later, lost attempt or not", () => {
+  test("what cannot be fetched while it is being changed can be fetched later, lost attempt or not", () => {
     for (const lostBefore of [false, true])
       expect(classify("fetch", failed("ConcurrencyError"), { lostBefore })).toEqual({
         class: "busy",
@@ -178,9 +180,15 @@ const failure = (orphan: Taken["orphan"] = null, cls: AnswerClass = "unknown"): 
 describe("the orphan-mitigation table", () => {
   test("P-ORPH-03: 200, 201 and 202 with what belongs into them are success", () => {
     for (const call of changes) {
-      for (const status of [200, 201]) expect(taken(call, answered(status)), `${call} ${status}`).toEqual(success());
+      expect(taken(call, answered(200)), call).toEqual(success());
       expect(taken(call, answered(202)), call).toEqual(success("running"));
     }
+    for (const call of ["provision", "update", "bind"] as const)
+      expect(taken(call, answered(201)), call).toEqual(success());
+  });
+
+  test("P-DEL-03, P-ORPH-03: 201 to a delete is no success, for nothing is created by it; nothing is mitigated either", () => {
+    for (const call of ["deprovision", "unbind"] as const) expect(taken(call, answered(201))).toEqual(failure());
   });
 
   test("P-ORPH-04: 200 with something else is a failure, and nothing is mitigated", () => {
@@ -295,6 +303,7 @@ describe("through the client, against a real server", () => {
     expect(await classOf("provision", { status: 201, body: { x_mine: 1, dashboard_url: null } })).toEqual(success());
     expect(await classOf("bind", { status: 202, body: { operation: "op", x: [] } })).toEqual(success("running"));
     expect(await classOf("deprovision", { status: 200, body: {} })).toEqual(success());
+    expect(await classOf("deprovision", { status: 201, body: {} })).toEqual(failure());
   });
 
   test.each([
