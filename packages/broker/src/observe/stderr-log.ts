@@ -10,6 +10,8 @@ const varies = new Set([
 ]);
 
 /** Lines for whoever started the broker in a terminal and set up nothing else: a step that fails must not do so in silence. */
-export function brokerStderrLog(options: Pick<StderrLogOptions<BrokerEvent>, "level" | "write" | "now">): Observer {
+export function brokerStderrLog(
+  options: Pick<StderrLogOptions<BrokerEvent>, "level" | "write" | "now" | "clock">,
+): Observer {
   return stderrLog({ ...options, lineOf, bugOf, varies });
 }

@@ -3,11 +3,13 @@ import { createRequire } from "node:module";
 import { text } from "node:stream/consumers";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { memoryStore } from "@osbert/journal/memory";
+import { manualClock } from "@osbert/journal/testing";
 import { beforeEach, expect, type MockInstance, onTestFinished, test, vi } from "vitest";
 import { createBroker, defineService, Failed, type Work } from "../../src/index.js";
-import { logTo, metrics } from "../../src/observe/index.js";
+import { logTo, metrics, type RequestAnswered } from "../../src/observe/index.js";
 import { brokerStderrLog } from "../../src/observe/stderr-log.js";
 import { type TestBroker, type TestBrokerOptions, testBroker } from "../../src/testing/index.js";
+import { platform, watchedBroker } from "./watched-broker.js";
 
 let written: MockInstance<typeof process.stderr.write>;
 
@@ -118,6 +120,60 @@ test("a fetch that fails is a misfortune and no bug, although it throws a TypeEr
   await flow.advance(10_000);
   expect(lines()).toEqual([expect.stringContaining("TypeError: fetch failed")]);
 });
+
+test("a broker in code without a log tells of wrong passwords, and twenty of them are one line", async () => {
+  const { ask } = await watchedBroker({ services: [], stderr: "warnings" }, { authentication: { slowDown: "none" } });
+  const wrong = { ...platform, password: "guess" };
+  for (let time = 0; time < 20; time++) expect((await ask("GET", "/v2/catalog", { as: wrong })).status).toBe(401);
+  expect(lines()).toEqual([
+    'WARN requests were refused: they had no valid credential (network=127.0.0.1 unauthorized=1 names=["platform"])',
+  ]);
+});
+
+test("what was refused within a minute is told of at its end, unless only bugs are wanted", async () => {
+  const clock = manualClock();
+  const told: string[] = [];
+  const write = (text: string) => void told.push(text);
+  const observers = (["warnings", "bugs"] as const).map((level) =>
+    brokerStderrLog({ level, write, now: () => 0, clock }),
+  );
+  for (let time = 0; time < 1_000; time++) for (const observe of observers) observe(refusedRequest("192.0.2.1"));
+  expect(told).toHaveLength(1);
+  await clock.advance(60_000);
+  expect(told).toEqual([expect.stringContaining("unauthorized=1 "), expect.stringContaining("unauthorized=999 ")]);
+});
+
+test("whoever guesses from many networks cannot crowd out what goes wrong", () => {
+  const told: string[] = [];
+  const write = (text: string) => void told.push(text);
+  const observe = brokerStderrLog({ level: "warnings", write, now: () => 0, clock: manualClock() });
+  for (let network = 0; network < 1_000; network++) observe(refusedRequest(`n${network}`));
+  expect(told).toHaveLength(30);
+  observe({ kind: "store failed", doing: "claim", error: new Error("gone") });
+  expect(told.at(-1)).toContain("the store does not answer");
+});
+
+function refusedRequest(network: string): RequestAnswered {
+  return {
+    kind: "request answered",
+    method: "GET",
+    route: null,
+    platform: null,
+    credential: null,
+    instance: null,
+    binding: null,
+    service: null,
+    plan: null,
+    status: 401,
+    errorCode: "unauthorized",
+    description: "valid credentials are needed",
+    cause: undefined,
+    operation: null,
+    requestId: null,
+    tookMs: 1,
+    refused: { network, user: { kind: "known", name: "platform" } },
+  };
+}
 
 test("an operation that has failed is told of with its reason", async () => {
   const flow = await flowOf(async () => {

@@ -36,15 +36,26 @@ export function logLines<Event extends { readonly kind: string }>(
   lineOf: LineOf<Event>,
   { clock = lightClock }: LogOptions = {},
 ): Observe<Event> & { readonly logs: true } {
-  const refusals = new RefusalGatherer(clock, (callers) => logger.warn(refusedFields(callers), refusedMessage));
+  const write = ({ level, fields, message }: Line) => logger[level](fields, message);
+  const gather = gatherRefusals(clock, write);
   const log = (event: Event) => {
-    if (isRequest(event) && event.refused !== null) refusals.add(event.refused, event.status === 429 ? 429 : 401);
+    gather(event);
     const line = lineOf(event);
     if (line === undefined) return;
-    logger[line.level](line.fields, line.message);
+    write(line);
     if (line.error !== undefined) logger.debug({ ...line.fields, ...errorDetails(line.error) }, "where it was thrown");
   };
   return Object.assign(log, { logs: true } as const);
+}
+
+/** Tells of requests that were not let in as one line for each network and minute. */
+export function gatherRefusals(clock: Clock, tell: (line: Line) => void): Observe<{ readonly kind: string }> {
+  const refusals = new RefusalGatherer(clock, (callers) =>
+    tell({ level: "warn", message: refusedMessage, fields: refusedFields(callers) }),
+  );
+  return (event) => {
+    if (isRequest(event) && event.refused !== null) refusals.add(event.refused, event.status === 429 ? 429 : 401);
+  };
 }
 
 function isRequest(event: { readonly kind: string }): event is RequestAnswered {
@@ -73,7 +84,7 @@ export function requestLine(event: RequestAnswered, ids: object): Line {
 }
 
 /** Whose timers do not keep a process from ending that has nothing else to do. */
-const lightClock: Clock = {
+export const lightClock: Clock = {
   monotonicMs: () => performance.now(),
   after(ms, wake) {
     const timer = setTimeout(wake, ms).unref();

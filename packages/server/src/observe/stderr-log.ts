@@ -1,5 +1,6 @@
+import type { Clock } from "@osbert/journal";
 import type { Observe } from "./event.js";
-import type { Line, LineOf } from "./log.js";
+import { gatherRefusals, type Line, type LineOf, lightClock } from "./log.js";
 import { isWorthTelling, Repeats } from "./repeats.js";
 
 /** What is written to standard error: all warnings and errors; only what looks like a mistake in an author's code; nothing. */
@@ -16,12 +17,16 @@ export interface StderrLogOptions<Event> {
   readonly write: (text: string) => void;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** By which refused requests are gathered. */
+  readonly clock?: Clock;
 }
 
 /** So often an error that looks like a bug has to come before it is told louder; where nothing else is told, it is told at once. */
 const loudAfter = { warnings: 3, bugs: 1 };
 /** Whatever happens, no more than so many lines a minute: messages may all be different. */
 const mostLinesAMinute = 60;
+/** Of which strangers, who may guess from many networks, leave some to everything else. */
+const mostBeforeRefusals = 30;
 const longestText = 500;
 
 /**
@@ -29,13 +34,13 @@ const longestText = 500;
  * is told the first time, the tenth, the hundredth… No line has anything in it that a log would not have, nor passwords in URLs or
  * characters that steer a terminal.
  */
-export function stderrLog<Event>(options: StderrLogOptions<Event>): Observe<Event> {
-  const { level, write, now, lineOf, bugOf, varies } = options;
+export function stderrLog<Event extends { readonly kind: string }>(options: StderrLogOptions<Event>): Observe<Event> {
+  const { level, write, now, lineOf, bugOf, varies, clock = lightClock } = options;
   const repeats = new Repeats();
   let minute = 0;
   let lines = 0;
   let leftOut = 0;
-  const tell = (text: string): void => {
+  const tell = (text: string, most = mostLinesAMinute): void => {
     const at = now();
     if (Math.floor(at / 60_000) !== minute) {
       minute = Math.floor(at / 60_000);
@@ -43,11 +48,17 @@ export function stderrLog<Event>(options: StderrLogOptions<Event>): Observe<Even
       if (leftOut > 0) write(`${timeOf(at)} WARN ${leftOut} more lines were left out\n`);
       leftOut = 0;
     }
+    if (lines >= most) {
+      leftOut += 1;
+      return;
+    }
     lines += 1;
-    if (lines <= mostLinesAMinute) write(`${timeOf(at)} ${text}\n`);
-    else leftOut += 1;
+    write(`${timeOf(at)} ${text}\n`);
   };
+  const gather =
+    level === "warnings" ? gatherRefusals(clock, (line) => tell(textOf(line, 1), mostBeforeRefusals)) : undefined;
   return (event) => {
+    gather?.(event);
     const line = lineOf(event);
     if (line === undefined || (line.level !== "warn" && line.level !== "error")) return;
     const count = repeats.count(sameness(line, varies), now());
