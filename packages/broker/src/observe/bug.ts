@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { errorFacts, terminalText } from "@osbert/server/observe";
+import { errorFacts, type Line, shortened, terminalText } from "@osbert/server/observe";
 import type { BrokerEvent } from "./event.js";
 import { failedStep } from "./failed-step.js";
 
@@ -8,6 +8,14 @@ const mostFrames = 4;
 /** What looks like a bug in a service, in words for its author, with the place in their own files; `undefined`: it does not. */
 export function bugOf(event: BrokerEvent, count: number): string | undefined {
   return event.kind === "retrying" && looksLikeABug(event.error) ? bugText(event, count) : undefined;
+}
+
+/** The same for a log: the line that tells of the failure, louder. */
+export function bugLineOf(event: BrokerEvent, { fields }: Line, times: number): Line | undefined {
+  if (event.kind !== "retrying" || !looksLikeABug(event.error)) return undefined;
+  const { until: _, ...facts } = fields as Readonly<Record<string, unknown>>;
+  const message = "this looks like a bug in a service: it is tried again until its deadline, and will not help itself";
+  return { level: "error", message, fields: { ...facts, times, at: authorFrames(event.error).map(shortened) } };
 }
 
 function bugText(

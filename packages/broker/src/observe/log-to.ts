@@ -1,4 +1,5 @@
 import { errorFacts, type Line, type Logger, type LogOptions, logLines, requestLine } from "@osbert/server/observe";
+import { bugLineOf } from "./bug.js";
 import type { BrokerEvent, Observer } from "./event.js";
 import { failedStep } from "./failed-step.js";
 
@@ -7,12 +8,20 @@ import { failedStep } from "./failed-step.js";
  * what goes wrong here `error`, what is tried again `warn`; polls, steps and stacks are `debug`. No header, parameter, credential, state
  * or result is ever logged; of an error its class and message are, as the platform is told them.
  *
+ * What looks like a bug in a service is told once more when it has failed three times, as `error`, with the place in the author's files.
+ *
  * Requests that are not let in (401, 429) are gathered, as one line for each network and minute; each of them is `debug`, as is what is
  * refused before it is known who asks.
  */
 export function logTo(logger: Logger, options: LogOptions = {}): Observer {
-  return logLines<BrokerEvent>(logger, lineOf, options);
+  return logLines<BrokerEvent>(logger, lineOf, { ...options, bugs: { lineOf: bugLineOf, varies } });
 }
+
+/** What fails for one instance as for another, and later as before, is the same. */
+export const varies: ReadonlySet<string> = new Set([
+  ...["requestId", "operation", "platform", "instance", "binding"],
+  ...["attempt", "until", "tookMs", "running"],
+]);
 
 /** `undefined`: nothing. */
 export function lineOf(event: BrokerEvent): Line | undefined {

@@ -1,13 +1,7 @@
 import { type StderrLogOptions, stderrLog } from "@osbert/server/observe";
 import { bugOf } from "./bug.js";
 import type { BrokerEvent, Observer } from "./event.js";
-import { lineOf } from "./log-to.js";
-
-/** What fails for one instance as for another, and later as before, is the same. */
-const varies = new Set([
-  ...["requestId", "operation", "platform", "instance", "binding"],
-  ...["attempt", "until", "tookMs", "running"],
-]);
+import { lineOf, varies } from "./log-to.js";
 
 /** Lines for whoever started the broker in a terminal and set up nothing else: a step that fails must not do so in silence. */
 export function brokerStderrLog(

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { createHandler } from "../../src/http/index.js";
 import { createBroker, Failed } from "../../src/index.js";
 import { type BrokerEvent, logTo } from "../../src/observe/index.js";
-import { lab, provisionBody } from "../lab.js";
+import { flowOn, lab, provisionBody } from "../lab.js";
 import { watchedBroker } from "./watched-broker.js";
 
 type Line = Readonly<Record<string, unknown>> & { readonly level: number; readonly msg: string };
@@ -52,6 +52,30 @@ test("the story of a request is found by its id: answer, operation, steps, retry
   // Stack and causes come apart, for whoever looks closely.
   expect(levelOf("where it was thrown")).toEqual([levels.debug]);
   expect(said("where it was thrown")[0]).toMatchObject({ causes: [{ type: "Error", message: "the cable" }] });
+});
+
+test("what looks like a bug is an error the third time, once, with the step and the place in the author's file", async () => {
+  const laboratory = lab();
+  const { logger, lines } = captured("info");
+  const settings: { cluster?: { url: string } } = {};
+  laboratory.behave.provision = (operation) =>
+    operation.step("reserve a host", () => (settings.cluster as { url: string }).url) as Promise<never>;
+  const flow = await flowOn("fetch", laboratory, { observe: logTo(logger), journal: { random: () => 1 } });
+  const bugs = () => lines.filter(({ msg }) => msg.startsWith("this looks like a bug"));
+  await flow.provision("i1");
+  await flow.advance();
+  expect(bugs()).toEqual([]);
+  for (let minute = 0; minute < 30; minute++) await flow.advance(60_000);
+  expect(bugs()).toEqual([
+    expect.objectContaining({
+      level: levels.error,
+      service: "lab",
+      step: "reserve a host",
+      times: 3,
+      error: { type: "TypeError", message: "Cannot read properties of undefined (reading 'url')" },
+      at: expect.arrayContaining([expect.stringMatching(/logs\.test\.ts:\d+:\d+/)]),
+    }),
+  ]);
 });
 
 test("what a platform does wrong is info, with the reason; what goes wrong here is an error, with its cause", async () => {

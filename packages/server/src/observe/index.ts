@@ -1,6 +1,15 @@
 export { type ErrorFacts, errorDetails, errorFacts } from "./error-facts.js";
 export type { Observe, RequestAnswered } from "./event.js";
-export { type Line, type LineOf, type Logger, type LogOptions, logLines, requestLine } from "./log.js";
+export {
+  type Line,
+  type LineOf,
+  type Logger,
+  type LogLinesOptions,
+  type LogOptions,
+  type LoudBugs,
+  logLines,
+  requestLine,
+} from "./log.js";
 export type { AroundRequest, ArrivingRequest, RequestTracing } from "./request-tracing.js";
 export { SeenRequest, shortened } from "./seen-request.js";
 export { type StderrLevel, type StderrLogOptions, stderrLog, terminalText } from "./stderr-log.js";

@@ -2,6 +2,7 @@ import type { Clock } from "@osbert/journal";
 import { errorDetails, errorFacts } from "./error-facts.js";
 import type { Observe, RequestAnswered } from "./event.js";
 import { RefusalGatherer, type RefusedCallers } from "./refused-callers.js";
+import { Repeats } from "./repeats.js";
 
 /** What is called on a logger; pino's fits, and so do many others. */
 export interface Logger {
@@ -15,6 +16,22 @@ export interface LogOptions {
   /** By which refused requests are gathered. */
   readonly clock?: Clock;
 }
+
+/** What a room adds to how its lines are logged. */
+export interface LogLinesOptions<Event> extends LogOptions {
+  /** Tells of what looks like a bug in an author's code once more, when it has come often enough. */
+  readonly bugs?: LoudBugs<Event>;
+}
+
+export interface LoudBugs<Event> {
+  /** The louder line; `undefined`: it does not look like a bug. */
+  readonly lineOf: (event: Event, line: Line, times: number) => Line | undefined;
+  /** Fields that differ from time to time of what is the same: what fails for one request as for another. */
+  readonly varies: ReadonlySet<string>;
+}
+
+/** So often an error that looks like a bug has to come before it is told louder. */
+export const loudAfter = 3;
 
 /** What is to be said of an event. */
 export interface Line {
@@ -34,18 +51,28 @@ export type LineOf<Event> = (event: Event) => Line | undefined;
 export function logLines<Event extends { readonly kind: string }>(
   logger: Logger,
   lineOf: LineOf<Event>,
-  { clock = lightClock }: LogOptions = {},
+  { clock = lightClock, bugs }: LogLinesOptions<Event> = {},
 ): Observe<Event> & { readonly logs: true } {
   const write = ({ level, fields, message }: Line) => logger[level](fields, message);
   const gather = gatherRefusals(clock, write);
+  const repeats = new Repeats();
   const log = (event: Event) => {
     gather(event);
     const line = lineOf(event);
     if (line === undefined) return;
     write(line);
     if (line.error !== undefined) logger.debug({ ...line.fields, ...errorDetails(line.error) }, "where it was thrown");
+    if (bugs === undefined || (line.level !== "warn" && line.level !== "error")) return;
+    const times = repeats.count(sameness(line, bugs.varies), clock.monotonicMs());
+    const bug = times === loudAfter ? bugs.lineOf(event, line, times) : undefined;
+    if (bug !== undefined) write(bug);
   };
   return Object.assign(log, { logs: true } as const);
+}
+
+/** The same text for lines that tell the same. */
+export function sameness({ message, fields }: Line, varies: ReadonlySet<string>): string {
+  return JSON.stringify([message, Object.entries(fields).filter(([name]) => !varies.has(name))]);
 }
 
 /** Tells of requests that were not let in as one line for each network and minute. */

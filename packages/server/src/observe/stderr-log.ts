@@ -1,6 +1,6 @@
 import type { Clock } from "@osbert/journal";
 import type { Observe } from "./event.js";
-import { gatherRefusals, type Line, type LineOf, lightClock } from "./log.js";
+import { gatherRefusals, type Line, type LineOf, lightClock, loudAfter, sameness } from "./log.js";
 import { isWorthTelling, Repeats } from "./repeats.js";
 
 /** What is written to standard error: all warnings and errors; only what looks like a mistake in an author's code; nothing. */
@@ -21,8 +21,8 @@ export interface StderrLogOptions<Event> {
   readonly clock?: Clock;
 }
 
-/** So often an error that looks like a bug has to come before it is told louder; where nothing else is told, it is told at once. */
-const loudAfter = { warnings: 3, bugs: 1 };
+/** Where nothing else is told, what looks like a bug is told at once. */
+const bugAfter = { warnings: loudAfter, bugs: 1 };
 /** Whatever happens, no more than so many lines a minute: messages may all be different. */
 const mostLinesAMinute = 60;
 /** Of which strangers, who may guess from many networks, leave some to everything else. */
@@ -63,13 +63,9 @@ export function stderrLog<Event extends { readonly kind: string }>(options: Stde
     if (line === undefined || (line.level !== "warn" && line.level !== "error")) return;
     const count = repeats.count(sameness(line, varies), now());
     if (level === "warnings" && isWorthTelling(count)) tell(textOf(line, count));
-    const bug = count === loudAfter[level] ? bugOf?.(event, count) : undefined;
+    const bug = count === bugAfter[level] ? bugOf?.(event, count) : undefined;
     if (bug !== undefined) tell(bug);
   };
-}
-
-function sameness({ message, fields }: Line, varies: ReadonlySet<string>): string {
-  return JSON.stringify([message, Object.entries(fields).filter(([name]) => !varies.has(name))]);
 }
 
 function textOf({ level, message, fields }: Line, count: number): string {
