@@ -16,9 +16,9 @@ const routes = routeTable([["GET", "/v2/catalog", "catalog"]], "there is nothing
 export function apiOf(authenticate: Authenticate, admitted?: (credential: string) => void): Api<PlainSeenRequest> {
   return {
     owns: () => true,
-    respond(request, { path, seen }) {
+    respond(request, { path, seen, knowsAnywhere }) {
       const [, platform = "", rest = path] = /^\/([^/]+)(\/v2\/.*)$/.exec(path) ?? [];
-      return authenticated(authenticate, request, { platform, seen }, (credential) => {
+      return authenticated(authenticate, request, { platform, seen, knowsAnywhere }, (credential) => {
         seen?.matched(routes.match(request.method, rest));
         admitted?.(credential);
         return { status: 200, body: { services: [] } };

@@ -1,7 +1,12 @@
 import { isKeepable, type OperationState } from "@osbert/journal";
 import { BrokerError, type JsonObject } from "@osbert/protocol";
 import { type Answer, type Api, authenticated, readJsonObject, readPaging, type WireRequest } from "@osbert/server";
-import { type AuthenticationOptions, authentication, type Credential } from "@osbert/server/authentication";
+import {
+  type AuthenticationOptions,
+  authentication,
+  type Credential,
+  type KnowsUser,
+} from "@osbert/server/authentication";
 import type { SeenRequest } from "@osbert/server/observe";
 import { answer } from "../endpoints/answer.js";
 import { requiredText } from "../endpoints/fields.js";
@@ -35,7 +40,12 @@ export interface PlatformSide {
 }
 
 /** Answers a request to the admin API; rejects with a BrokerError that says no. */
-export type AdminEndpoints = (request: AdminRequest, requestId: string | null, seen?: Seen) => Promise<Answer>;
+export interface AdminEndpoints {
+  /** `knowsAnywhere`: whether someone of this user name is let in at any door of the broker. */
+  (request: AdminRequest, requestId: string | null, seen?: Seen, knowsAnywhere?: KnowsUser): Promise<Answer>;
+  /** Whether someone of this user name is let in here. */
+  readonly knows: KnowsUser;
+}
 
 /** Who watches requests is told of these, too. */
 type Seen = Pick<SeenRequest, "authenticating" | "authenticated"> & {
@@ -50,7 +60,11 @@ export function adminApi<Watched extends SeenRequest & Seen>(
   ...given: Parameters<typeof adminEndpoints>
 ): Api<Watched> {
   const endpoints = adminEndpoints(...given);
-  return { owns: isAdminPath, respond: (request, { requestId, seen }) => endpoints(request, requestId, seen) };
+  return {
+    owns: isAdminPath,
+    knows: endpoints.knows,
+    respond: (request, { requestId, seen, knowsAnywhere }) => endpoints(request, requestId, seen, knowsAnywhere),
+  };
 }
 
 /**
@@ -71,10 +85,11 @@ export function adminEndpoints(
     );
   // Counted apart from platforms: who guesses here is not let off by a success there.
   const authenticate = authentication(credentials, platforms.authentication);
-  return async (request, requestId, seen) => {
+  const knows: KnowsUser = (username) => authenticate.knows?.(username) === true;
+  const respond: Respond = async (request, requestId, seen, knowsAnywhere = knows) => {
     seen?.matched({ name: "admin" });
-    const otherwise = "a valid admin credential is needed";
-    return authenticated(authenticate, request, { platform: "", seen, otherwise }, async (credential) => {
+    const told = { platform: "", seen, knowsAnywhere, otherwise: "a valid admin credential is needed" };
+    return authenticated(authenticate, request, told, async (credential) => {
       const [path = "", search = ""] = splitOnce(request.url, "?");
       const matched = matchAdminRoute(request.method, path);
       const { name, instance, binding } = matched;
@@ -88,7 +103,10 @@ export function adminEndpoints(
       return answer("fetched", await acts[name]({ ...asked, body, act }));
     });
   };
+  return Object.assign(respond, { knows });
 }
+
+type Respond = (...given: Parameters<AdminEndpoints>) => Promise<Answer>;
 
 /** The same for credentials that let the same caller in. */
 function secretOf({ platform: _, ...credential }: Credential): string {

@@ -23,7 +23,7 @@ export const metricDefinitions = {
     name: "osbert_requests_refused_total",
     type: "counter",
     labels: ["status", "user"],
-    help: "Requests that were not let in: 401 without a valid credential, 429 after too many guesses. The user is known if a credential has the user name, unknown if none has, none if the request has no user name.",
+    help: "Requests that were not let in: 401 without a valid credential, 429 after too many guesses. The user is known if a credential has the user name, at a wrong door if that credential is for another part of the broker, unknown if none has the name, none if the request has no user name.",
   },
   accepted: {
     name: "osbert_operations_accepted_total",

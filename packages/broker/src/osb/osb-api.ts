@@ -50,10 +50,12 @@ export function osbApi(broker: Broker, authenticate: Authenticate, options: OsbA
   const wiring: Wiring = { broker, options, platforms };
   return {
     owns: () => true,
+    knows: authenticate.knows,
     respond(request, arrived) {
       const split = splitPlatform(arrived.path);
-      const { seen } = arrived;
-      return authenticated(authenticate, request, { platform: split?.platform ?? "", seen }, (credential) => {
+      const { seen, knowsAnywhere } = arrived;
+      const told = { platform: split?.platform ?? "", seen, knowsAnywhere };
+      return authenticated(authenticate, request, told, (credential) => {
         if (split === undefined || !isKnown(platforms, split.platform)) {
           throw new BrokerError("not-found", "there is nothing at this path");
         }

@@ -60,6 +60,27 @@ test("refused requests are logged with address and user name, the first at once 
   expect(text).toContain('osbert_requests_refused_total{status="401",user="none"} 2');
 });
 
+test("a name that is known at another door is told, and that it was the wrong door", async () => {
+  const clock = manualClock();
+  const { logger, refusals } = captured();
+  const figures = metrics({ process: false });
+  const { ask } = await watchedBroker(
+    { services: [lab().service], observe: [logTo(logger, { clock }), figures.observe] },
+    { metrics: figures, admin: { credentials: [admin] }, authentication: { slowDown: "none" } },
+  );
+  await ask("GET", "/v2/catalog", { as: null });
+  expect((await ask("GET", "/v2/catalog", { as: admin })).status).toBe(401);
+  expect((await ask("GET", "/v2/catalog", { as: watcher })).status).toBe(401);
+  expect((await ask("GET", "/admin/v1/instances", { as: platform })).status).toBe(401);
+  expect((await ask("GET", "/metrics", { as: admin })).status).toBe(401);
+  await clock.advance(60_000);
+  const names = ["ann", "prometheus", "platform"];
+  expect(refusals()[1]).toMatchObject({ unauthorized: 4, names, atWrongDoor: 4 });
+  expect(refusals()[1]).not.toHaveProperty("withUnknownName");
+  const text = await (await ask("GET", "/metrics")).text();
+  expect(text).toContain('osbert_requests_refused_total{status="401",user="wrong door"} 4');
+});
+
 test("guesses that are refused unheard are in the same line", async () => {
   const clock = manualClock();
   const { logger, refusals } = captured();

@@ -18,5 +18,5 @@ export type {
 } from "./credential.js";
 export type { AuthenticationEvent, ObserveAuthentication } from "./event.js";
 export { hashPassword, type PasswordHash, parsePasswordHash, type ScryptCost } from "./password-hash.js";
-export { type RefusedCaller, refusedCaller } from "./refused-caller.js";
+export { type KnowsUser, type RefusedCaller, refusedCaller } from "./refused-caller.js";
 export type { SlowDownOptions } from "./slow-down.js";

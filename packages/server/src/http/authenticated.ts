@@ -1,6 +1,6 @@
 import { BrokerError } from "@osbert/protocol";
 import type { Authenticate, Authenticated } from "../authentication/authenticate.js";
-import { refusedCaller } from "../authentication/refused-caller.js";
+import { type KnowsUser, refusedCaller } from "../authentication/refused-caller.js";
 import type { SeenRequest } from "../observe/seen-request.js";
 import type { WireRequest } from "./wire.js";
 
@@ -9,7 +9,9 @@ export interface AuthenticatedOptions {
   readonly platform: string;
   readonly seen: Pick<SeenRequest, "authenticating" | "authenticated"> | undefined;
   /** Whose user name may be told beside those that `authenticate` knows. */
-  readonly knows?: (username: string) => boolean;
+  readonly knows?: KnowsUser;
+  /** Whose user name is let in at any door of the server, as every request brings it along. */
+  readonly knowsAnywhere: KnowsUser;
   /** What everyone else is told, whatever was wrong. */
   readonly otherwise?: string;
 }
@@ -18,11 +20,11 @@ export interface AuthenticatedOptions {
 export function authenticated<Result>(
   authenticate: Authenticate,
   request: WireRequest,
-  { platform, seen, knows, otherwise = "valid credentials are needed" }: AuthenticatedOptions,
+  { platform, seen, knows, knowsAnywhere, otherwise = "valid credentials are needed" }: AuthenticatedOptions,
   goOn: (credential: string) => Result | Promise<Result>,
 ): Result | Promise<Result> {
   const isKnown = (username: string) => knows?.(username) === true || authenticate.knows?.(username) === true;
-  seen?.authenticating(() => refusedCaller(request, isKnown));
+  seen?.authenticating(() => refusedCaller(request, isKnown, knowsAnywhere));
   const judge = (credential: Authenticated) => {
     if (credential === undefined) throw new BrokerError("unauthorized", otherwise);
     seen?.authenticated(credential, platform);

@@ -1,4 +1,5 @@
 import { BrokerError } from "@osbert/protocol";
+import type { KnowsUser } from "../authentication/refused-caller.js";
 import type { RequestAnswered } from "../observe/event.js";
 import type { SeenRequest } from "../observe/seen-request.js";
 import { type RequestWatch, watchRequest } from "../observe/watch-request.js";
@@ -14,6 +15,8 @@ export interface Api<Seen extends SeenRequest> {
   owns(path: string): boolean;
   /** Answers at once where nothing has to be waited for. Throws what `problemOf` makes a refusal of. */
   respond(request: WireRequest, arrived: Arrived<Seen>): Answer | Promise<Answer>;
+  /** Whether someone of this user name is let in here. */
+  readonly knows?: KnowsUser | undefined;
 }
 
 /** What is known of every request before anyone looks at what it asks. */
@@ -23,6 +26,8 @@ export interface Arrived<Seen extends SeenRequest> {
   readonly requestId: string;
   /** `undefined`: nobody watches. */
   readonly seen: Seen | undefined;
+  /** Whether someone of this user name is let in by any API of the server. */
+  readonly knowsAnywhere: KnowsUser;
 }
 
 /** Answers at once where nothing has to be waited for: a promise costs as much as the rest of a catalog's answer. */
@@ -72,6 +77,7 @@ export function httpEnd<Event extends RequestAnswered, Seen extends SeenRequest<
     for (const api of apis) if (api.owns(path)) return api;
     throw new BrokerError("not-found", "there is nothing at this path");
   };
+  const knowsAnywhere: KnowsUser = (username) => apis.some((api) => api.knows?.(username) === true);
   const handle = (request: WireRequest, requestId: string, seen?: Seen) => {
     const tell = (given: Answer) => {
       const told = toWire(given, requestId, request.method);
@@ -102,7 +108,7 @@ export function httpEnd<Event extends RequestAnswered, Seen extends SeenRequest<
     try {
       checkAuthorization(request);
       const path = pathOf(request.url);
-      const given = apiOf(path).respond(request, { path, requestId, seen });
+      const given = apiOf(path).respond(request, { path, requestId, seen, knowsAnywhere });
       return given instanceof Promise ? given.then(tellOrRefuse, refuse) : tell(given);
     } catch (error) {
       return refuse(error);

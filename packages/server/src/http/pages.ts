@@ -1,7 +1,7 @@
 import type { Authenticate } from "../authentication/authenticate.js";
 import { authentication } from "../authentication/authentication.js";
 import type { Credential } from "../authentication/credential.js";
-import { refusedCaller } from "../authentication/refused-caller.js";
+import { type KnowsUser, refusedCaller } from "../authentication/refused-caller.js";
 import type { SeenRequest } from "../observe/seen-request.js";
 import type { Answer } from "./answer.js";
 import { authenticated } from "./authenticated.js";
@@ -44,7 +44,8 @@ export function pages<Seen extends SeenRequest>(options: PagesOptions): Api<Seen
   const watcher = authentication(options.watchers ?? [], { slowDown: "none" });
   const isWatcher = async ({ header, peer }: WireRequest) =>
     (await watcher({ authorization: header("authorization"), platform: "", peer })) !== undefined;
-  const knows = (username: string) => watcher.knows?.(username) === true;
+  const knows: KnowsUser = (username) => watcher.knows?.(username) === true;
+  const mayRead: KnowsUser = (username) => knows(username) || authenticate.knows?.(username) === true;
   const byPath = new Map<string, Page>();
   byPath.set("/readyz", {
     name: "readyz",
@@ -62,13 +63,15 @@ export function pages<Seen extends SeenRequest>(options: PagesOptions): Api<Seen
     });
   return {
     owns: (path) => byPath.has(path),
-    async respond(request, { path, seen }) {
+    knows,
+    async respond(request, { path, seen, knowsAnywhere }) {
       const page = byPath.get(path) as Page;
       seen?.matched(page);
       // Finding out whether they may can end in a refusal, too.
-      seen?.authenticating(() => refusedCaller(request, knows));
+      seen?.authenticating(() => refusedCaller(request, mayRead, knowsAnywhere));
       if (page.isOpen || (await isWatcher(request))) return read(page, request.method);
-      return authenticated(authenticate, request, { platform: "", seen, knows }, () => read(page, request.method));
+      const told = { platform: "", seen, knows, knowsAnywhere };
+      return authenticated(authenticate, request, told, () => read(page, request.method));
     },
   };
 }

@@ -9,6 +9,8 @@ export interface RefusedCallers {
   readonly tooManyRequests: number;
   /** User names that were tried and that a credential has. */
   readonly names: readonly string[];
+  /** Requests with names of these that are let in elsewhere on the server. */
+  readonly atWrongDoor: number;
   /** Requests with user names that nobody has. They are not told: people type passwords where names belong. */
   readonly withUnknownName: number;
   /** Requests without a user name. */
@@ -69,6 +71,7 @@ export class RefusalGatherer {
 class Gathered {
   #unauthorized = 0;
   #tooManyRequests = 0;
+  #atWrongDoor = 0;
   #withUnknownName = 0;
   #withoutName = 0;
   #names = new Set<string>();
@@ -82,7 +85,8 @@ class Gathered {
     else this.#tooManyRequests++;
     if (user.kind === "unknown") this.#withUnknownName++;
     if (user.kind === "none") this.#withoutName++;
-    if (user.kind === "known" && this.#names.size < mostNames) this.#names.add(user.name);
+    if (user.kind === "wrong door") this.#atWrongDoor++;
+    if ("name" in user && this.#names.size < mostNames) this.#names.add(user.name);
   }
 
   /** All of it; what comes next is counted anew. */
@@ -92,10 +96,11 @@ class Gathered {
       unauthorized: this.#unauthorized,
       tooManyRequests: this.#tooManyRequests,
       names: [...this.#names],
+      atWrongDoor: this.#atWrongDoor,
       withUnknownName: this.#withUnknownName,
       withoutName: this.#withoutName,
     };
-    this.#unauthorized = this.#tooManyRequests = this.#withUnknownName = this.#withoutName = 0;
+    this.#unauthorized = this.#tooManyRequests = this.#atWrongDoor = this.#withUnknownName = this.#withoutName = 0;
     this.#names = new Set();
     return taken;
   }
