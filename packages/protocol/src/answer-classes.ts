@@ -1,5 +1,8 @@
-/** What a platform asked for. */
-export type Call = "provision" | "update" | "deprovision" | "bind" | "unbind" | "last_operation" | "fetch" | "catalog";
+/**
+ * What a platform asked for. Not last_operation: what its answer means hangs on the state in it and on whether a delete is polled, and any
+ * error is just asked again. `waitForInstance` and `waitForBinding` of the client know it.
+ */
+export type Call = "provision" | "update" | "deprovision" | "bind" | "unbind" | "fetch" | "catalog";
 
 /**
  * What came back:
@@ -242,7 +245,6 @@ function columnOf(call: Call): "create" | "update" | "remove" | "read" {
     case "deprovision":
     case "unbind":
       return "remove";
-    case "last_operation":
     case "fetch":
     case "catalog":
       return "read";
