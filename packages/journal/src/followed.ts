@@ -74,7 +74,7 @@ class Copy {
   text = "null";
   /** Raised with all that is learned: an answer that was under way meanwhile may be older. */
   learned = 0;
-  /** The version that could not be read, and when the copy was last right. */
+  /** The version that could not be read, and when the copy was last right. `null`: not known, or it may be read later as it is. */
   damaged: { readonly version: Expected | null; readonly since: number } | null = null;
   first: Promise<void> | undefined;
 
@@ -198,7 +198,8 @@ export class Following {
 
   #lookLater(): void {
     const { clock, store } = this.#ports;
-    const ms = store.pace.pollMs ?? (this.#failing ? lookAgainMs : null);
+    const isInDoubt = this.#failing || [...this.#copies.values()].some(({ damaged }) => damaged?.version === null);
+    const ms = store.pace.pollMs ?? (isInDoubt ? lookAgainMs : null);
     this.#callOffTimer();
     if (ms !== null && !this.#ended && this.#copies.size > 0) this.#callOffTimer = clock.after(ms, () => this.look());
   }
@@ -231,13 +232,16 @@ export class Following {
     const versions = await this.#ports.store.versions(copies.map(({ key }) => key));
     const moved = copies.filter((copy, index) => {
       const version = versions.get(copy.key) ?? null;
-      const known = copy.damaged === null ? copy.version : copy.damaged.version;
-      return copy.learned === before[index] && !isSame(version, known);
+      const { damaged } = copy;
+      const isKnown =
+        damaged === null ? isSame(version, copy.version) : damaged.version !== null && isSame(version, damaged.version);
+      return copy.learned === before[index] && !isKnown;
     });
-    await Promise.all(moved.map((copy) => this.#read(copy)));
+    await Promise.all(moved.map((copy) => this.#read(copy, versions.get(copy.key) ?? null)));
   }
 
-  async #read(copy: Copy): Promise<void> {
+  /** `at`: where the record was just before; `undefined`: nobody has looked. */
+  async #read(copy: Copy, at?: Expected | null): Promise<void> {
     const { learned } = copy;
     let record: StoredRecord | null = null;
     try {
@@ -245,11 +249,24 @@ export class Following {
       // What was read is older than what is known only if something was learned meanwhile.
       if (copy.learned === learned || (record !== null && isNewer(record, copy.version))) this.#learn(copy, record);
     } catch (error) {
-      if (!(error instanceof JournalError && error.code === "unreadable")) throw error;
-      // It alone is damaged: whoever follows it goes on with what was known.
-      copy.damaged = { version: record && versionOf(record), since: copy.damaged?.since ?? this.#currentAt };
-      this.#ports.observe({ kind: "set aside", key: copy.key, error });
+      const code = error instanceof JournalError ? error.code : undefined;
+      // It alone cannot be read: whoever follows it goes on with what was known.
+      if (code === "unreadable") {
+        const isTold = this.#damage(copy, record === null ? (at ?? null) : versionOf(record));
+        if (!isTold) this.#ports.observe({ kind: "set aside", key: copy.key, error });
+      } else if (code === "key-missing" && at !== undefined) {
+        // A rotation makes it readable without moving it: it is read with every look.
+        const isTold = this.#damage(copy, null);
+        if (!isTold) this.#ports.observe({ kind: "store failed", doing: "follow", error });
+      } else throw error;
     }
+  }
+
+  /** Answers whether that was told already, as far as is known. */
+  #damage(copy: Copy, version: Expected | null): boolean {
+    const { damaged } = copy;
+    copy.damaged = { version, since: damaged?.since ?? this.#currentAt };
+    return damaged !== null && damaged.version === null;
   }
 
   #learn(copy: Copy, record: StoredRecord | null): void {

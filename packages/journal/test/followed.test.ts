@@ -1,11 +1,15 @@
-import { onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { encryptedStore } from "../src/encryption/index.js";
+import { JournalError } from "../src/errors.js";
 import type { Followed } from "../src/followed.js";
-import { type Journal, openJournal } from "../src/journal.js";
+import { type Journal, type JournalOptions, openJournal } from "../src/journal.js";
 import type { Json } from "../src/json.js";
+import type { JournalEvent } from "../src/observe.js";
 import type { Store, Woken } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
-import { type Interpose, interposedStore } from "../src/testing/index.js";
-import { by, until } from "./faults-fixture.js";
+import { type Interpose, interposedStore, manualClock } from "../src/testing/index.js";
+import { ringOf } from "./encryption-fixture.js";
+import { by, kindsOf, until } from "./faults-fixture.js";
 import { databasePath, openStore } from "./sqlite-fixture.js";
 
 test("word of a change that comes just as a look ends is not lost", async () => {
@@ -54,8 +58,48 @@ test.each([
   },
 );
 
-async function open(store: Store): Promise<Journal> {
-  const journal = await openJournal({ store, kinds: {} });
+test("a record that the store itself cannot read is told once, and not read with every look", async () => {
+  const clock = manualClock();
+  const store = memoryStore({ clock: clock.wallMs });
+  let [isDamaged, reads] = [false, 0];
+  const interpose: Interpose = async ({ method }, go) => {
+    if (method !== "read" || !isDamaged) return go();
+    reads++;
+    throw new JournalError("unreadable");
+  };
+  const polled = { ...interposedStore(store, interpose), pace: { ...store.pace, pollMs: 1_000 } };
+  const events: JournalEvent[] = [];
+  const reader = await open(polled, { clock, observe: (event) => events.push(event) });
+  const followed = await follow(reader);
+  isDamaged = true;
+  await write(await open(store), "damaged");
+  await clock.advance(10_000);
+  expect(followed.staleSince).not.toBeNull();
+  expect([reads, kindsOf(events, "set aside").length]).toEqual([1, 1]);
+});
+
+test("a value whose key is missing is stale alone, is told once, and is read after a rotation", async () => {
+  const clock = manualClock();
+  const store = memoryStore({ clock: clock.wallMs });
+  const events: JournalEvent[] = [];
+  const observe = (event: JournalEvent) => events.push(event);
+  const reader = await open(encryptedStore(store, ringOf("k1")), { clock, observe });
+  const writer = await open(encryptedStore(store, ringOf("k2", "k1")));
+  const [locked, other] = [await follow(reader, "locked"), await follow(reader, "other")];
+  await write(writer, "under the newer key", "locked");
+  await clock.advance(5_000);
+  expect(locked.staleSince).not.toBeNull();
+  expect(other.staleSince).toBeNull();
+  expect(kindsOf(events, "store failed")).toHaveLength(1);
+  const rotating = encryptedStore(store, ringOf("k1", "k2"));
+  await rotating.open();
+  await rotating.rotate();
+  await clock.advance(5_000);
+  expect([locked.value, locked.staleSince]).toEqual(["under the newer key", null]);
+});
+
+async function open(store: Store, options: Partial<JournalOptions> = {}): Promise<Journal> {
+  const journal = await openJournal({ store, kinds: {}, ...options });
   onTestFinished(() => journal.kill());
   return journal;
 }
