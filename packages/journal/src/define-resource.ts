@@ -1,8 +1,9 @@
 import type { KindRules } from "./decisions/kind.js";
 import type { Operation, OperationKind } from "./engine/attempt.js";
 import type { OperationKinds } from "./engine/runner.js";
+import type { Json } from "./json.js";
 import type { Failure, NewOperation, OpenOperation, Outcome } from "./operation.js";
-import type { Page, PartPage } from "./page.js";
+import type { Page, Part, PartPage } from "./page.js";
 import type { Decide, Resource, ResourceChange } from "./resource.js";
 
 /** What resources of one sort are made of, said once, as a type. All of it must be plain JSON. */
@@ -16,12 +17,14 @@ export interface ResourceShape {
 
 type PartId<Shape extends ResourceShape> = keyof Shape["parts"] & string;
 type Kind<Shape extends ResourceShape> = keyof Shape["operations"] & string;
-type Input<Shape extends ResourceShape, Name extends Kind<Shape>> = Shape["operations"][Name] extends {
+/** What an operation of a kind is given. */
+export type TypedInput<Shape extends ResourceShape, Name extends Kind<Shape>> = Shape["operations"][Name] extends {
   readonly input: infer Value;
 }
   ? Value
   : null;
-type Result<Shape extends ResourceShape, Name extends Kind<Shape>> = Shape["operations"][Name] extends {
+/** What an operation of a kind leaves behind when it succeeds. */
+export type TypedResult<Shape extends ResourceShape, Name extends Kind<Shape>> = Shape["operations"][Name] extends {
   readonly result: infer Value;
 }
   ? Value
@@ -44,9 +47,9 @@ export interface TypedResource<Shape extends ResourceShape> extends Omit<Resourc
 export type TypedNewOperation<Shape extends ResourceShape> = {
   [Name in Kind<Shape>]: Omit<NewOperation, "kind" | "input"> & {
     readonly kind: Name;
-  } & (null extends Input<Shape, Name>
-      ? { readonly input?: Input<Shape, Name> }
-      : { readonly input: Input<Shape, Name> });
+  } & (null extends TypedInput<Shape, Name>
+      ? { readonly input?: TypedInput<Shape, Name> }
+      : { readonly input: TypedInput<Shape, Name> });
 }[Kind<Shape>];
 
 export interface TypedChange<Shape extends ResourceShape> extends Omit<ResourceChange, "data" | "parts" | "accept"> {
@@ -73,30 +76,28 @@ export type TypedOutcome<Value> =
 export interface TypedOperation<Shape extends ResourceShape, Name extends Kind<Shape>>
   extends Omit<Operation, "kind" | "input" | "data" | "parts" | "partsUnder" | "change"> {
   readonly kind: Name;
-  readonly input: Input<Shape, Name>;
+  readonly input: TypedInput<Shape, Name>;
   readonly data: Shape["data"];
   parts<Id extends PartId<Shape>>(ids: readonly Id[]): Promise<TypedParts<Pick<Shape["parts"], Id>>>;
-  partsUnder<Prefix extends string>(
-    prefix: Prefix,
-    page?: PartPage,
-  ): Promise<Page<{ readonly id: string; readonly value: PartUnder<Shape, Prefix> }>>;
-  change(change: Pick<TypedChange<Shape>, "data" | "labels" | "parts" | "entries">): Promise<void>;
+  partsUnder<Prefix extends string>(prefix: Prefix, page?: PartPage): Promise<Page<TypedPart<Shape, Prefix>>>;
+  change(change: Pick<TypedChange<Shape>, "data" | "labels" | "parts" | "entries" | "cancel">): Promise<void>;
 }
 
-type PartUnder<Shape extends ResourceShape, Prefix extends string> = Shape["parts"][Extract<
-  keyof Shape["parts"],
-  `${Prefix}${string}`
->];
+/** A part whose id begins with a prefix. */
+export interface TypedPart<Shape extends ResourceShape, Prefix extends string> {
+  readonly id: Extract<PartId<Shape>, `${Prefix}${string}`>;
+  readonly value: Shape["parts"][Extract<PartId<Shape>, `${Prefix}${string}`>];
+}
 
 export interface TypedKind<Shape extends ResourceShape, Name extends Kind<Shape>>
   extends Omit<KindRules, "lane" | "reads" | "settle"> {
-  readonly lane?: string | ((input: Input<Shape, Name>) => string);
+  readonly lane?: string | ((input: TypedInput<Shape, Name>) => string);
   readonly reads?: readonly PartId<Shape>[];
-  run(operation: TypedOperation<Shape, Name>): Promise<Result<Shape, Name>>;
+  run(operation: TypedOperation<Shape, Name>): Promise<TypedResult<Shape, Name>>;
   settle?(
     resource: TypedResource<Shape>,
     operation: OpenOperation,
-    outcome: TypedOutcome<Result<Shape, Name>>,
+    outcome: TypedOutcome<TypedResult<Shape, Name>>,
   ): TypedChange<Shape>;
 }
 
@@ -112,7 +113,11 @@ export interface ResourceType<Shape extends ResourceShape> {
   resource(resource: Resource | undefined): TypedResource<Shape> | undefined;
   /** A part to write, or (`null`) to remove, whose id is made at run time. */
   part<Id extends PartId<Shape>>(id: Id, value: Shape["parts"][Id] | null): NonNullable<TypedChange<Shape>["parts"]>;
-  outcome<Name extends Kind<Shape>>(kind: Name, outcome: Outcome): TypedOutcome<Result<Shape, Name>>;
+  /** A page of parts that was read by a prefix of their ids. */
+  partsUnder<Prefix extends string>(prefix: Prefix, page: Page<Part>): Page<TypedPart<Shape, Prefix>>;
+  /** What an operation was given, read from the entry that accepted it. */
+  input<Name extends Kind<Shape>>(kind: Name, input: Json): TypedInput<Shape, Name>;
+  outcome<Name extends Kind<Shape>>(kind: Name, outcome: Outcome): TypedOutcome<TypedResult<Shape, Name>>;
 }
 
 /**
@@ -153,6 +158,8 @@ export function defineResource<Shape extends ResourceShape>(): ResourceType<Shap
     change: (change) => retyped(change),
     resource: (resource: Resource | undefined) => retyped<TypedResource<Shape>>(resource),
     part: (id, value) => retyped({ [id]: value }),
+    partsUnder: (_prefix, page) => retyped(page),
+    input: (_kind, input) => retyped(input),
     outcome: (_kind, outcome) => retyped(outcome),
   };
 }

@@ -12,12 +12,15 @@ export {
   type TypedChange,
   type TypedDecide,
   type TypedDecision,
+  type TypedInput,
   type TypedKind,
   type TypedNewOperation,
   type TypedOperation,
   type TypedOutcome,
+  type TypedPart,
   type TypedParts,
   type TypedResource,
+  type TypedResult,
 } from "./define-resource.js";
 export type {
   EffectOptions,

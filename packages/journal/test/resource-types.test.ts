@@ -1,5 +1,5 @@
 import { expect, expectTypeOf, test } from "vitest";
-import { defineResource, openJournal } from "../src/index.js";
+import { defineResource, type Json, openJournal } from "../src/index.js";
 import { memoryStore } from "../src/stores/memory.js";
 
 // `tsc -b` checks the expectations about types; a `@ts-expect-error` that is not needed is an error itself.
@@ -43,6 +43,7 @@ const kinds = volumes.kinds({
       expectTypeOf(disk).toEqualTypeOf<{ readonly device: string } | undefined>();
       const { items } = await operation.partsUnder("snapshot/");
       expectTypeOf(items[0]?.value).toEqualTypeOf<Snapshot | undefined>();
+      expectTypeOf(items[0]?.id).toEqualTypeOf<`snapshot/${string}` | undefined>();
       await operation.change({ parts: volumes.part(`snapshot/${items.length}`, { takenAt: items.length }) });
       return null;
     },
@@ -75,6 +76,12 @@ test("what is typed once is typed in decisions, operations and ends", async () =
     { device: "disk of 20 GB" },
     { takenAt: 0 },
   ]);
+  const page = volumes.partsUnder("snapshot/", await journal.parts("v", "snapshot/"));
+  expectTypeOf(page.items[0]?.id).toEqualTypeOf<`snapshot/${string}` | undefined>();
+  expect(page.items).toEqual([{ id: "snapshot/0", value: { takenAt: 0 } }]);
+  const [entry] = await journal.entries("v", { after: 0, limit: 1 });
+  const payload = entry?.payload as { readonly input?: Json } | undefined;
+  expect(volumes.input("create", payload?.input ?? null).gigabytes).toBe(20);
   await journal.stop();
 });
 
