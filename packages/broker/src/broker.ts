@@ -36,6 +36,7 @@ import { aroundOf, brokerEvent, type Watch, watchOf } from "./observe/watch.js";
 import { type Cleanup, cleanupRule } from "./operations/cleanup.js";
 import { operationKinds } from "./operations/operation-kinds.js";
 import { bindingPrefix } from "./records/binding-record.js";
+import { instanceResource } from "./records/instance-resource.js";
 import { neededToUndo } from "./records/undo.js";
 import type { AsyncRules } from "./service/async-rule.js";
 import type { Service } from "./service/service.js";
@@ -185,7 +186,10 @@ export function createBroker(options: BrokerOptions): Broker {
     source?.close();
   };
   const bindingsOf = async (key: string) =>
-    (await started().journal.parts(key, bindingPrefix, { limit: bindingPage })).items;
+    instanceResource.partsUnder(
+      bindingPrefix,
+      await started().journal.parts(key, bindingPrefix, { limit: bindingPage }),
+    ).items;
   const open = async () => {
     stopping = false;
     const kinds = operationKinds({

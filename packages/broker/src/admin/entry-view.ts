@@ -142,5 +142,6 @@ function passedOver(result: Json): { readonly passed_over?: Json } {
 
 function passedOverOf(result: Json): readonly PassedOver[] {
   const { forced } = fieldsOf(result);
+  // From an entry, which may be of any kind: what is called so there is such a list, but nothing says it to the compiler.
   return Array.isArray(forced) ? (forced as unknown as readonly PassedOver[]) : [];
 }

@@ -1,12 +1,4 @@
-import {
-  type Decide,
-  type Journal,
-  JournalError,
-  type Json,
-  type OperationState,
-  type Page,
-  type Resource,
-} from "@osbert/journal";
+import { type Decide, type Journal, JournalError, type Json, type OperationState, type Page } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import { decideCancel } from "../decisions/cancel.js";
@@ -17,6 +9,7 @@ import { decideRetry } from "../decisions/retry.js";
 import { bindingPart, bindingPrefix } from "../records/binding-record.js";
 import { type InstanceAddress, instanceAddress, instanceKey } from "../records/instance-key.js";
 import { instanceData, instancePart, revisionOf } from "../records/instance-record.js";
+import { type InstanceResource, instanceResource } from "../records/instance-resource.js";
 import type { Verb } from "../service/verb.js";
 import { type Act, attributionOf, entryOf } from "./act.js";
 import { type BulkItem, type BulkTarget, doToEach } from "./bulk.js";
@@ -66,13 +59,13 @@ export class Operator extends Reading {
     const { kind, part, outcome } = status;
     const input = await this.#inputOf(key, operation);
     const parts = part === null ? [instancePart] : [instancePart, part];
-    const data = instanceData(await journal.read(key));
+    const data = instanceData(instanceResource.resource(await journal.read(key)));
     const revision = revisionOf(data);
     const given = (input as { readonly revision?: string | null } | null)?.revision;
     const leadsTo = given === undefined ? revision : given;
     // One that is open is only hurried, which takes no catalog.
     const catalog = outcome === null ? this.#ports.catalog() : await catalogOf(data?.serviceId ?? "", leadsTo);
-    const decide = (resource: Resource | undefined, now: number) => {
+    const decide = (resource: InstanceResource | undefined, now: number) => {
       const facts = {
         operation,
         verb: kind as Verb,
@@ -143,7 +136,8 @@ export class Operator extends Reading {
     const { journal } = this.#ports;
     const key = keyOf(address);
     for (;;) {
-      const { items } = await journal.parts(key, bindingPrefix, { limit: purgePage });
+      const page = await journal.parts(key, bindingPrefix, { limit: purgePage });
+      const { items } = instanceResource.partsUnder(bindingPrefix, page);
       if (items.length === 0) break;
       const parts = items.map(({ id }) => id);
       await this.#act(key, parts, act, "purge", { bindings: parts.length }, (resource) =>
@@ -239,9 +233,9 @@ export class Operator extends Reading {
     act: Act,
     action: string,
     about: Readonly<Record<string, Json>>,
-    decide: (resource: Resource | undefined, now: number) => Decision,
+    decide: (resource: InstanceResource | undefined, now: number) => Decision,
   ): Promise<string | undefined> {
-    const decideAndNote: Decide<Decision> = (resource, now) => {
+    const decideAndNote = instanceResource.decide<Decision>((resource, now) => {
       const decision = decide(resource, now);
       if (decision.kind !== "accepted") return { result: decision };
       const { cancel = [] } = decision.change;
@@ -249,7 +243,7 @@ export class Operator extends Reading {
       const cancelled = "others" in cancel ? openIds(resource) : cancel.map(({ operation }) => operation);
       const entry = entryOf(act, action, { ...about, ...(cancelled.length > 0 && { cancelled }) });
       return { result: decision, change: { ...decision.change, entries: [entry] } };
-    };
+    });
     const { result, accepted } = await this.#ports.journal.transact(key, decideAndNote, {
       by: attributionOf(act),
       parts,
@@ -294,6 +288,6 @@ function noOperation(): BrokerError {
   return new BrokerError("not-found", "there is no such operation of this instance, or it is not kept any more");
 }
 
-function openIds(resource: Resource | undefined): readonly string[] {
+function openIds(resource: InstanceResource | undefined): readonly string[] {
   return resource?.open.filter(({ cancel }) => cancel === null).map(({ id }) => id) ?? [];
 }

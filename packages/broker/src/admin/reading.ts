@@ -1,9 +1,10 @@
 import type { Journal, OperationState, Page, Resource } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { type BindingRecord, bindingId, bindingPart, bindingPrefix } from "../records/binding-record.js";
+import { bindingId, bindingPart, bindingPrefix } from "../records/binding-record.js";
 import { type InstanceAddress, instanceAddress, instanceKey } from "../records/instance-key.js";
 import { type InstancePhase, instanceData, instancePart, instanceRecord } from "../records/instance-record.js";
+import { type InstanceResource, instanceResource } from "../records/instance-resource.js";
 import { laneOf } from "../records/lane.js";
 import type { BulkTarget } from "./bulk.js";
 import {
@@ -99,7 +100,8 @@ export class Reading {
 
   async instance(address: InstanceAddress): Promise<InstanceView> {
     const { journal, catalog } = this.#ports;
-    const resource = await journal.read(instanceKey(address.platform, address.instance), [instancePart]);
+    const key = instanceKey(address.platform, address.instance);
+    const resource = instanceResource.resource(await journal.read(key, [instancePart]));
     const summary = resource === undefined ? undefined : instanceSummary(resource, catalog());
     if (resource === undefined || summary === undefined) throw noInstance();
     return instanceView(summary, instanceRecord(resource), operationViews(resource), resource.queued);
@@ -110,11 +112,12 @@ export class Reading {
     const limit = Math.min(page.limit ?? defaultLimit, mostWhole);
     const { after } = page;
     const key = instanceKey(address.platform, address.instance);
-    if (instanceData(await journal.read(key)) === undefined) throw noInstance();
+    if (instanceData(instanceResource.resource(await journal.read(key))) === undefined) throw noInstance();
     const from = after === undefined ? {} : { after: bindingPart(after) };
-    const { items, next } = await journal.parts(key, bindingPrefix, { limit, ...from });
+    const read = await journal.parts(key, bindingPrefix, { limit, ...from });
+    const { items, next } = instanceResource.partsUnder(bindingPrefix, read);
     return {
-      items: items.map(({ id, value }) => bindingView(bindingId(id) ?? "", value as unknown as BindingRecord)),
+      items: items.map(({ id, value }) => bindingView(bindingId(id) ?? "", value)),
       next: bindingId(next),
     };
   }
@@ -169,7 +172,7 @@ export class Reading {
   }
 
   /** By service, plan and platform. */
-  #isOf(resource: Resource, { platform, service, plan }: Omit<OperationFilter, "state">): boolean {
+  #isOf(resource: InstanceResource, { platform, service, plan }: Omit<OperationFilter, "state">): boolean {
     const item = instanceSummary(resource, this.#ports.catalog());
     if (item === undefined) return false;
     return (
@@ -284,7 +287,7 @@ type Candidates = (page: { readonly after?: string; readonly limit: number }) =>
 async function collect<Item>(
   { after, limit = defaultLimit }: PageAsk,
   candidates: Candidates,
-  wanted: (resource: Resource) => readonly Item[],
+  wanted: (resource: InstanceResource) => readonly Item[],
 ): Promise<Page<Item>> {
   const items: Item[] = [];
   let next: string | null = after ?? null;
@@ -292,7 +295,8 @@ async function collect<Item>(
   do {
     const size = Math.max(1, limit - items.length);
     const page: Page<Resource> = await candidates({ ...(next !== null && { after: next }), limit: size });
-    for (const resource of page.items) if (instanceAddress(resource.key) !== undefined) items.push(...wanted(resource));
+    for (const resource of page.items)
+      if (instanceAddress(resource.key) !== undefined) items.push(...wanted(instanceResource.resource(resource)));
     lookedAt += size;
     next = page.next;
   } while (next !== null && items.length < limit && lookedAt < mostLookedAt);

@@ -1,4 +1,4 @@
-import type { ListedOperation, OperationState, Resource } from "@osbert/journal";
+import type { ListedOperation, OperationState } from "@osbert/journal";
 import type { JsonObject } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import { type BindingRecord, bindingId, bindingTold } from "../records/binding-record.js";
@@ -10,6 +10,7 @@ import {
   type InstanceRecord,
   instanceData,
 } from "../records/instance-record.js";
+import type { InstanceResource } from "../records/instance-resource.js";
 import type { Pause } from "./pauses.js";
 
 /** What the admin API shows. Values that may be secret (parameters, credentials, state, results) never are: only that they are there. */
@@ -101,7 +102,7 @@ export function mask(value: JsonObject | null): Masked | null {
   return Object.fromEntries(names.map((name) => [name.slice(0, longestName), masked])) as Masked;
 }
 
-export function instanceSummary(resource: Resource, catalog: BrokerCatalog): InstanceSummary | undefined {
+export function instanceSummary(resource: InstanceResource, catalog: BrokerCatalog): InstanceSummary | undefined {
   const data = instanceData(resource);
   const address = instanceAddress(resource.key);
   if (data === undefined || address === undefined) return undefined;
@@ -151,7 +152,7 @@ export function bindingView(id: string, record: BindingRecord): BindingView {
 }
 
 /** The open operations of an instance, as far as they are in sight. */
-export function operationViews(resource: Resource): readonly OperationView[] {
+export function operationViews(resource: InstanceResource): readonly OperationView[] {
   return resource.open.flatMap((operation) => operationView(resource.key, operation) ?? []);
 }
 

@@ -1,9 +1,9 @@
-import type { Json, Resource } from "@osbert/journal";
 import { isBindable, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import { type BindingRecord, bindingPart, bindingRecord, isExpired } from "../records/binding-record.js";
 import { fingerprint } from "../records/fingerprint.js";
 import { instanceData, revisionOf } from "../records/instance-record.js";
+import { type InstanceResource, instanceResource } from "../records/instance-resource.js";
 import { laneOf } from "../records/lane.js";
 import { bindingOperation, instanceOperation, isBusy } from "../records/open-operations.js";
 import { concurrencyError, mustWait } from "./concurrency.js";
@@ -35,7 +35,7 @@ export interface BindFacts {
 }
 
 /** PUT …/service_bindings/:id, rotation included. Binds of one instance run side by side. */
-export function decideBind(resource: Resource | undefined, facts: BindFacts, now: number): Decision {
+export function decideBind(resource: InstanceResource | undefined, facts: BindFacts, now: number): Decision {
   const { request, binding } = facts;
   const data = instanceData(resource);
   if (resource === undefined || data === undefined || data.phase === "gone" || data.phase === "failed") {
@@ -79,8 +79,8 @@ export function decideBind(resource: Resource | undefined, facts: BindFacts, now
   };
   const part = bindingPart(binding);
   return accepted({
-    data: { ...data, bindings: data.bindings + 1 } as unknown as Json,
-    parts: { [part]: record as unknown as Json },
+    data: { ...data, bindings: data.bindings + 1 },
+    parts: instanceResource.part(part, record),
     accept: [{ kind: "bind", part, mode: "shared", lane: laneOf(data.serviceId), deadlineMs: facts.deadlineMs }],
   });
 }
@@ -108,7 +108,7 @@ function idsProblem(
     : null;
 }
 
-function repeat(existing: BindingRecord, isSame: boolean, resource: Resource, binding: string): Decision {
+function repeat(existing: BindingRecord, isSame: boolean, resource: InstanceResource, binding: string): Decision {
   if (existing.phase === "deleting") return mustWait(concurrencyError.bindingDeleting());
   if (!isSame) return refused("conflict", `a binding with this id exists with other attributes (${attributes})`);
   if (existing.phase === "ready") return { kind: "done already" };

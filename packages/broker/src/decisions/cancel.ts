@@ -1,9 +1,9 @@
-import type { Resource } from "@osbert/journal";
 import { instanceData } from "../records/instance-record.js";
+import type { InstanceResource } from "../records/instance-resource.js";
 import { accepted, type Decision, refused } from "./decision.js";
 
 /** Asks for the end of an open operation. It ends within seconds; the platform is told the reason. */
-export function decideCancel(resource: Resource | undefined, operation: string, reason: string): Decision {
+export function decideCancel(resource: InstanceResource | undefined, operation: string, reason: string): Decision {
   if (resource === undefined || instanceData(resource) === undefined)
     return refused("not-found", "there is no such instance");
   const open = resource.open.find(({ id }) => id === operation);

@@ -1,5 +1,5 @@
-import type { ResourceChange } from "@osbert/journal";
 import { BrokerError, type BrokerErrorCode } from "@osbert/protocol";
+import type { InstanceChange } from "../records/instance-resource.js";
 
 /** What is decided about a request: a pure value, made from what is stored and what is asked. */
 export type Decision =
@@ -11,12 +11,12 @@ export type Decision =
   | { readonly kind: "done already" }
   /** It is not there (any more). */
   | { readonly kind: "gone" }
-  | { readonly kind: "accepted"; readonly change: ResourceChange };
+  | { readonly kind: "accepted"; readonly change: InstanceChange };
 
 export function refused(code: BrokerErrorCode, description: string): Decision {
   return { kind: "refused", error: new BrokerError(code, description) };
 }
 
-export function accepted(change: ResourceChange): Decision {
+export function accepted(change: InstanceChange): Decision {
   return { kind: "accepted", change };
 }

@@ -1,6 +1,6 @@
-import type { Json, Resource } from "@osbert/journal";
 import type { OriginatingIdentity } from "@osbert/protocol";
 import { instanceData, toDeleting } from "../records/instance-record.js";
+import type { InstanceResource } from "../records/instance-resource.js";
 import { laneOf } from "../records/lane.js";
 import { instanceOperation, someBindingOperation } from "../records/open-operations.js";
 import { concurrencyError, mustWait } from "./concurrency.js";
@@ -22,7 +22,7 @@ export interface DeprovisionFacts {
 }
 
 /** DELETE /v2/service_instances/:id. B3: during a create it is accepted; the create is cancelled and undone. */
-export function decideDeprovision(resource: Resource | undefined, facts: DeprovisionFacts): Decision {
+export function decideDeprovision(resource: InstanceResource | undefined, facts: DeprovisionFacts): Decision {
   const { request, cascade, identity, deadlineMs } = facts;
   const data = instanceData(resource);
   if (data === undefined || data.phase === "gone") return { kind: "gone" };
@@ -37,10 +37,9 @@ export function decideDeprovision(resource: Resource | undefined, facts: Deprovi
     const left = data.bindings === 1 ? "1 binding is" : `${data.bindings} bindings are`;
     return refused("unprocessable", `${left} left; delete the instance's bindings first`);
   }
-  const input = { identity } as unknown as Json;
   return accepted({
     cancel: running === undefined ? [] : [{ operation: running.id, reason: "deleted while it was being provisioned" }],
-    data: toDeleting(data) as unknown as Json,
-    accept: [{ kind: "deprovision", lane: laneOf(data.serviceId), input, deadlineMs }],
+    data: toDeleting(data),
+    accept: [{ kind: "deprovision", lane: laneOf(data.serviceId), input: { identity }, deadlineMs }],
   });
 }

@@ -1,4 +1,3 @@
-import type { Json, Resource } from "@osbert/journal";
 import type { Context, JsonObject, MaintenanceInfo, OriginatingIdentity } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
 import { fingerprint } from "../records/fingerprint.js";
@@ -9,6 +8,7 @@ import {
   instancePart,
   instanceRecord,
 } from "../records/instance-record.js";
+import type { InstanceResource } from "../records/instance-resource.js";
 import { laneOf } from "../records/lane.js";
 import { instanceOperation, isBusy } from "../records/open-operations.js";
 import type { Prepared } from "../service/service.js";
@@ -46,7 +46,7 @@ export interface ProvisionFacts {
  * PUT /v2/service_instances/:id. A repeat is told from another request first, so that an instance of a plan which is not offered any
  * more is still found by its own request; only then is it asked whether a new one can be made.
  */
-export function decideProvision(resource: Resource | undefined, facts: ProvisionFacts): Decision {
+export function decideProvision(resource: InstanceResource | undefined, facts: ProvisionFacts): Decision {
   const { request, problem } = facts;
   const data = instanceData(resource);
   if (data === undefined || data.phase === "gone") return problem ?? begin(facts, data, undefined);
@@ -137,8 +137,8 @@ function begin(
     identity,
   };
   return accepted({
-    data: data as unknown as Json,
-    parts: { [instancePart]: record as unknown as Json },
+    data,
+    parts: { [instancePart]: record },
     labels: { service: request.serviceId, plan: request.planId },
     accept: [{ kind: "provision", lane: laneOf(request.serviceId), deadlineMs }],
     gone: false,

@@ -1,8 +1,8 @@
-import type { Json, Resource } from "@osbert/journal";
-import type { OriginatingIdentity } from "@osbert/protocol";
+import type { Json } from "@osbert/journal";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { type BindingRecord, bindingId, bindingInPhase } from "../records/binding-record.js";
+import { bindingId, bindingInPhase, isBindingPart } from "../records/binding-record.js";
 import { type InstanceData, inPhase, instanceData, instancePart, instanceRecord } from "../records/instance-record.js";
+import { deletedBy, type InstanceResource, instanceResource } from "../records/instance-resource.js";
 import { laneOf } from "../records/lane.js";
 import { instanceOperation, someBindingOperation } from "../records/open-operations.js";
 import type { Verb } from "../service/verb.js";
@@ -12,7 +12,7 @@ import { accepted, type Decision, refused } from "./decision.js";
 import { decideDeprovision } from "./deprovision.js";
 
 import { decideUnbind } from "./unbind.js";
-import { decideUpdate, type UpdateOperationInput } from "./update.js";
+import { decideUpdate } from "./update.js";
 
 /** What trying an operation again takes besides what is stored. */
 export interface RetryFacts {
@@ -35,7 +35,7 @@ export interface RetryFacts {
  * One that waits for its next attempt goes on now. One that failed or was cancelled begins anew, with what it was asked: only if it
  * was the last on its instance or binding, so that nothing that came after it is undone.
  */
-export function decideRetry(resource: Resource | undefined, facts: RetryFacts, now: number): Decision {
+export function decideRetry(resource: InstanceResource | undefined, facts: RetryFacts, now: number): Decision {
   const data = instanceData(resource);
   if (resource === undefined || data === undefined) return refused("not-found", "there is no such instance");
   if (facts.ended === null) return hurry(resource, facts, now);
@@ -56,7 +56,7 @@ export function decideRetry(resource: Resource | undefined, facts: RetryFacts, n
   }
 }
 
-function hurry(resource: Resource, { operation, isPaused }: RetryFacts, now: number): Decision {
+function hurry(resource: InstanceResource, { operation, isPaused }: RetryFacts, now: number): Decision {
   const open = resource.open.find(({ id }) => id === operation);
   if (open === undefined) return refused("conflict", "the operation is behind others, or has ended just now");
   if (open.cancel !== null) return refused("conflict", "the operation was cancelled and is about to end");
@@ -66,42 +66,43 @@ function hurry(resource: Resource, { operation, isPaused }: RetryFacts, now: num
 }
 
 /** B9: with the request as it was recorded, and what earlier attempts have saved. */
-function provision(resource: Resource, data: InstanceData, { operation, catalog }: RetryFacts): Decision {
+function provision(resource: InstanceResource, data: InstanceData, { operation, catalog }: RetryFacts): Decision {
   const record = instanceRecord(resource);
   if (data.phase !== "failed" || record === undefined || data.last?.id !== operation) return passed(data.phase);
   const { serviceId, planId } = data;
   return accepted({
-    data: inPhase(data, { phase: "creating" }) as unknown as Json,
+    data: inPhase(data, { phase: "creating" }),
     // Nobody waits for its end any more, to be told the dashboard's address.
-    parts: { [instancePart]: { ...record, awaited: false } as unknown as Json },
+    parts: { [instancePart]: { ...record, awaited: false } },
     labels: { service: serviceId, plan: planId },
     accept: [{ kind: "provision", lane: laneOf(serviceId), deadlineMs: deadlineMsOf(catalog, "provision", serviceId) }],
   });
 }
 
-function update(resource: Resource, data: InstanceData, facts: RetryFacts): Decision {
+function update(resource: InstanceResource, data: InstanceData, facts: RetryFacts): Decision {
   const { operation, catalog, input, revision } = facts;
   if (data.last?.id !== operation) return passed(data.phase);
-  const { prepared, awaited: _, identity, ...request } = input as unknown as UpdateOperationInput;
+  const { prepared, awaited: _, identity, ...request } = instanceResource.input("update", input);
   const deadlineMs = deadlineMsOf(catalog, "update", data.serviceId);
   return decideUpdate(resource, { request, catalog, revision, prepared, awaited: false, identity, deadlineMs });
 }
 
-function deprovision(resource: Resource, data: InstanceData, facts: RetryFacts): Decision {
+function deprovision(resource: InstanceResource, data: InstanceData, facts: RetryFacts): Decision {
   const { operation, catalog, cascade, input } = facts;
   if (data.last?.id !== operation) return passed(data.phase);
   const deadlineMs = deadlineMsOf(catalog, "deprovision", data.serviceId);
-  return decideDeprovision(resource, { request: null, cascade, identity: identityOf(input), deadlineMs });
+  const identity = deletedBy(instanceResource.input("deprovision", input));
+  return decideDeprovision(resource, { request: null, cascade, identity, deadlineMs });
 }
 
-function bind(resource: Resource, data: InstanceData, { operation, part, catalog }: RetryFacts): Decision {
-  const record = bindingOf(resource, part);
-  if (part === null || record?.phase !== "failed" || record.last?.id !== operation) return passed(record?.phase);
+function bind(resource: InstanceResource, data: InstanceData, { operation, part, catalog }: RetryFacts): Decision {
+  const record = isBindingPart(part) ? resource.parts.get(part) : undefined;
+  if (!isBindingPart(part) || record?.phase !== "failed" || record.last?.id !== operation) return passed(record?.phase);
   const busy = instanceOperation(resource);
   if (busy !== undefined || data.phase !== "ready") return mustWait(concurrencyError.instanceBusy(busy?.kind));
   return accepted({
-    data: { ...data, bindings: data.bindings + 1 } as unknown as Json,
-    parts: { [part]: bindingInPhase(record, { phase: "creating" }) as unknown as Json },
+    data: { ...data, bindings: data.bindings + 1 },
+    parts: instanceResource.part(part, bindingInPhase(record, { phase: "creating" })),
     accept: [
       {
         kind: "bind",
@@ -114,25 +115,18 @@ function bind(resource: Resource, data: InstanceData, { operation, part, catalog
   });
 }
 
-function unbind(resource: Resource, { operation, part, catalog, input }: RetryFacts): Decision {
-  const record = bindingOf(resource, part);
+function unbind(resource: InstanceResource, { operation, part, catalog, input }: RetryFacts): Decision {
+  const record = isBindingPart(part) ? resource.parts.get(part) : undefined;
   const data = instanceData(resource);
   if (part === null || data === undefined || record?.last?.id !== operation) return passed(record?.phase);
   if (someBindingOperation(resource)?.part === part) return mustWait(concurrencyError.bindingBusy());
   const deadlineMs = deadlineMsOf(catalog, "unbind", data.serviceId);
   const binding = bindingId(part) ?? "";
-  return decideUnbind(resource, { binding, request: null, identity: identityOf(input), deadlineMs });
+  const identity = deletedBy(instanceResource.input("unbind", input));
+  return decideUnbind(resource, { binding, request: null, identity, deadlineMs });
 }
 
 function passed(phase: string | undefined): Decision {
   const is = phase === undefined ? "nothing of it is left" : `the phase is now "${phase}"`;
   return refused("conflict", `something else was done since the operation ended (${is}); it cannot be begun anew`);
-}
-
-function bindingOf(resource: Resource, part: string | null): BindingRecord | undefined {
-  return part === null ? undefined : (resource.parts.get(part) as unknown as BindingRecord | undefined);
-}
-
-function identityOf(input: Json): OriginatingIdentity | null {
-  return (input as unknown as { identity?: OriginatingIdentity | null } | null)?.identity ?? null;
 }

@@ -1,12 +1,13 @@
-import type { Json, OpenOperation, Outcome, Resource, ResourceChange } from "@osbert/journal";
+import type { OpenOperation, TypedKind, TypedOutcome } from "@osbert/journal";
+import { type BrokerErrorCode, brokerErrors } from "@osbert/protocol";
 import {
-  type Binding,
-  type BrokerErrorCode,
-  brokerErrors,
-  type InstanceMetadata,
-  type JsonObject,
-} from "@osbert/protocol";
-import { type BindingRecord, bindingId, bindingInPhase, bindingNotDeleted } from "../records/binding-record.js";
+  type BindingPart,
+  type BindingRecord,
+  bindingId,
+  bindingInPhase,
+  bindingNotDeleted,
+  isBindingPart,
+} from "../records/binding-record.js";
 import { type EndedOperation, endedOperation } from "../records/ended-operation.js";
 import {
   type InstanceData,
@@ -18,40 +19,29 @@ import {
   notDeleted,
   notUpdating,
 } from "../records/instance-record.js";
+import {
+  type InstanceChange,
+  type InstanceResource,
+  type InstanceResult,
+  type InstanceShape,
+  instanceResource,
+} from "../records/instance-resource.js";
 import { bindingOperation, instanceOperation } from "../records/open-operations.js";
 import { undoing } from "../records/undo.js";
-import { type UpdateRequest, updatedBy } from "./update.js";
+import type { Verb } from "../service/verb.js";
+import { updatedBy } from "./update.js";
 
 /**
  * What the end of an operation means for its instance. Pure; part of the commit that ends the operation, so that nobody ever sees one
  * without the other.
  */
-export type Settle = (resource: Resource, operation: OpenOperation, outcome: Outcome) => ResourceChange;
+export type Settle<Name extends Verb> = NonNullable<TypedKind<InstanceShape, Name>["settle"]>;
 
-/** What `provision` and `update` hand over to the end. */
-export interface InstanceResult {
-  readonly state: JsonObject | null;
-  readonly dashboardUrl: string | null;
-  /** The one that the first answer carried, or that the platform waited for. */
-  readonly dashboardTold: string | null;
-  readonly metadata: InstanceMetadata | null;
-  /** The update that was done. */
-  readonly update: (UpdateRequest & { readonly revision?: string | null }) | null;
-}
-
-export interface BindingResult {
-  readonly binding: Binding;
-  readonly state: JsonObject | null;
-}
-
-export const settleProvision: Settle = (resource, operation, outcome) => {
+export const settleProvision: Settle<"provision"> = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
   const last = endedOperation(operation.id, "provision", outcome);
   if (outcome.kind === "succeeded") {
-    return change(
-      inPhase(data, { phase: "ready", updating: null }, { last }),
-      withResult(record, outcome.result as unknown as InstanceResult),
-    );
+    return change(inPhase(data, { phase: "ready", updating: null }, { last }), withResult(record, outcome.result));
   }
   const undo = undoing(record.undo, operation.steps);
   // Refused before anything was done, now or by an earlier attempt: there is nothing to undo, and the id is free.
@@ -62,7 +52,7 @@ export const settleProvision: Settle = (resource, operation, outcome) => {
   return { ...change(inPhase(data, { phase: "failed" }, { last }), { ...record, undo }), labels: failedLabels(data) };
 };
 
-export const settleUpdate: Settle = (resource, operation, outcome) => {
+export const settleUpdate: Settle<"update"> = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
   const last = endedOperation(operation.id, "update", outcome);
   if (outcome.kind !== "succeeded") {
@@ -70,7 +60,7 @@ export const settleUpdate: Settle = (resource, operation, outcome) => {
     const isLast = instanceOperation(resource)?.kind !== "update";
     return change({ ...(isLast ? notUpdating(data) : data), last }, record);
   }
-  const result = outcome.result as unknown as InstanceResult;
+  const result = outcome.result;
   const { update } = result;
   const planId = update?.planId ?? record.planId;
   // That of another plan says nothing about this one.
@@ -91,7 +81,7 @@ export const settleUpdate: Settle = (resource, operation, outcome) => {
   };
 };
 
-export const settleDeprovision: Settle = (resource, operation, outcome) => {
+export const settleDeprovision: Settle<"deprovision"> = (resource, operation, outcome) => {
   const { data, record } = instanceOf(resource);
   const last = endedOperation(operation.id, "deprovision", outcome);
   if (outcome.kind !== "succeeded") {
@@ -105,32 +95,34 @@ export const settleDeprovision: Settle = (resource, operation, outcome) => {
   return { ...change(inPhase(data, { phase: "gone" }, { bindings: 0, last }), null), gone: true, labels: {} };
 };
 
-export const settleBind: Settle = (resource, operation, outcome) => {
+export const settleBind: Settle<"bind"> = (resource, operation, outcome) => {
   const { data } = instanceOf(resource);
-  const { part, record } = bindingOf(resource, operation);
-  if (record === undefined) return {};
+  const found = bindingOf(resource, operation);
+  if (found === undefined) return {};
+  const { part, record } = found;
   const last = endedOperation(operation.id, "bind", outcome);
   if (outcome.kind === "succeeded") {
-    const { binding, state } = outcome.result as unknown as BindingResult;
+    const { binding, state } = outcome.result;
     return putPart(part, bindingInPhase(record, { phase: "ready", binding }, { state, undo: [], last }));
   }
   const counted = { ...data, bindings: Math.max(0, data.bindings - 1) };
   const undo = undoing(record.undo, operation.steps);
   if (isRejection(outcome) && undo.length === 0 && record.state === null && record.phase === "creating") {
-    return { data: remember(counted, part, last) as unknown as Json, parts: { [part]: null } };
+    return { data: remember(counted, part, last), parts: instanceResource.part(part, null) };
   }
   // Told to stop by an unbind, it leaves its steps to that.
   const settled =
     record.phase === "creating"
       ? bindingInPhase(record, { phase: "failed" }, { undo, last })
       : { ...record, undo, last };
-  return { data: counted as unknown as Json, ...putPart(part, settled) };
+  return { data: counted, ...putPart(part, settled) };
 };
 
-export const settleUnbind: Settle = (resource, operation, outcome) => {
+export const settleUnbind: Settle<"unbind"> = (resource, operation, outcome) => {
   const { data } = instanceOf(resource);
-  const { part, record } = bindingOf(resource, operation);
-  if (record === undefined) return {};
+  const found = bindingOf(resource, operation);
+  if (found === undefined) return {};
+  const { part, record } = found;
   const last = endedOperation(operation.id, "unbind", outcome);
   if (outcome.kind !== "succeeded") {
     const isLast = bindingOperation(resource, part)?.kind !== "unbind";
@@ -139,7 +131,7 @@ export const settleUnbind: Settle = (resource, operation, outcome) => {
   // A binding that failed was taken out of the count when it did.
   const wasReady = record.phase === "deleting" && record.phaseBefore === "ready";
   const bindings = wasReady ? Math.max(0, data.bindings - 1) : data.bindings;
-  return { data: remember({ ...data, bindings }, part, last) as unknown as Json, parts: { [part]: null } };
+  return { data: remember({ ...data, bindings }, part, last), parts: instanceResource.part(part, null) };
 };
 
 /** What has failed is found by an operator without looking at all that has not. It costs nothing where nothing fails. */
@@ -155,19 +147,21 @@ function remember(data: InstanceData, part: string, last: EndedOperation): Insta
   return { ...data, removed };
 }
 
-function instanceOf(resource: Resource): { readonly data: InstanceData; readonly record: InstanceRecord } {
+function instanceOf(resource: InstanceResource): { readonly data: InstanceData; readonly record: InstanceRecord } {
   const data = instanceData(resource);
   const record = instanceRecord(resource);
   if (data === undefined || record === undefined) throw new Error(`the record of instance ${resource.key} is missing`);
   return { data, record };
 }
 
+/** `undefined`: there is none (any more). */
 function bindingOf(
-  resource: Resource,
-  operation: OpenOperation,
-): { readonly part: string; readonly record: BindingRecord | undefined } {
-  const part = operation.part ?? "";
-  return { part, record: resource.parts.get(part) as unknown as BindingRecord | undefined };
+  resource: InstanceResource,
+  { part }: OpenOperation,
+): { readonly part: BindingPart; readonly record: BindingRecord } | undefined {
+  if (!isBindingPart(part)) return undefined;
+  const record = resource.parts.get(part);
+  return record === undefined ? undefined : { part, record };
 }
 
 function withResult(record: InstanceRecord, result: InstanceResult): InstanceRecord {
@@ -181,16 +175,16 @@ function withResult(record: InstanceRecord, result: InstanceResult): InstanceRec
   };
 }
 
-function change(data: InstanceData, record: InstanceRecord | null): ResourceChange {
-  return { data: data as unknown as Json, parts: { [instancePart]: record as unknown as Json } };
+function change(data: InstanceData, record: InstanceRecord | null): InstanceChange {
+  return { data, parts: { [instancePart]: record } };
 }
 
-function putPart(part: string, record: BindingRecord): ResourceChange {
-  return { parts: { [part]: record as unknown as Json } };
+function putPart(part: BindingPart, record: BindingRecord): InstanceChange {
+  return { parts: instanceResource.part(part, record) };
 }
 
 /** The author has refused the request with a 4xx of its own. */
-function isRejection(outcome: Outcome): boolean {
+function isRejection(outcome: TypedOutcome<unknown>): boolean {
   if (outcome.kind !== "failed") return false;
   const { rejected, code } = (outcome.error.details ?? {}) as { rejected?: boolean; code?: BrokerErrorCode };
   return (

@@ -1,7 +1,7 @@
-import type { Json, Resource } from "@osbert/journal";
 import type { OriginatingIdentity } from "@osbert/protocol";
 import { bindingPart, bindingRecord, bindingToDeleting } from "../records/binding-record.js";
 import { instanceData } from "../records/instance-record.js";
+import { type InstanceResource, instanceResource } from "../records/instance-resource.js";
 import { laneOf } from "../records/lane.js";
 import { bindingOperation, instanceOperation, isBusy } from "../records/open-operations.js";
 import { undoing } from "../records/undo.js";
@@ -18,7 +18,7 @@ export interface UnbindFacts {
 }
 
 /** DELETE …/service_bindings/:id. During a bind it is accepted; the bind is cancelled and undone. */
-export function decideUnbind(resource: Resource | undefined, facts: UnbindFacts): Decision {
+export function decideUnbind(resource: InstanceResource | undefined, facts: UnbindFacts): Decision {
   const { binding, request, identity, deadlineMs } = facts;
   const data = instanceData(resource);
   const existing = bindingRecord(resource, binding);
@@ -35,10 +35,9 @@ export function decideUnbind(resource: Resource | undefined, facts: UnbindFacts)
   const undo = undoing(existing.undo, running?.steps ?? []);
   // Behind the bind that it cancels, or whatever else has not ended yet: alone, so that it is over before it is undone.
   const mode = isBusy(resource, part) ? "exclusive" : "shared";
-  const input = { identity } as unknown as Json;
   return accepted({
     cancel: running === undefined ? [] : [{ operation: running.id, reason: "deleted while it was being bound" }],
-    parts: { [part]: bindingToDeleting(existing, { undo }) as unknown as Json },
-    accept: [{ kind: "unbind", part, mode, lane: laneOf(data.serviceId), input, deadlineMs }],
+    parts: instanceResource.part(part, bindingToDeleting(existing, { undo })),
+    accept: [{ kind: "unbind", part, mode, lane: laneOf(data.serviceId), input: { identity }, deadlineMs }],
   });
 }

@@ -1,5 +1,4 @@
-import type { Json, Resource } from "@osbert/journal";
-import { isPlanUpdateable, type JsonObject, type MaintenanceInfo, type OriginatingIdentity } from "@osbert/protocol";
+import { isPlanUpdateable, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
 import type { BrokerCatalog, OfferedPlan, OfferedService } from "../catalog/catalog.js";
 import { fingerprint } from "../records/fingerprint.js";
 import {
@@ -9,6 +8,7 @@ import {
   instanceRecord,
   revisionOf,
 } from "../records/instance-record.js";
+import type { InstanceResource, UpdateOperationInput, UpdateRequest } from "../records/instance-resource.js";
 import { laneOf } from "../records/lane.js";
 import { instanceOperation, someBindingOperation } from "../records/open-operations.js";
 import type { Prepared } from "../service/service.js";
@@ -17,15 +17,6 @@ import { accepted, type Decision, refused } from "./decision.js";
 import { maintenanceConflict } from "./maintenance-conflict.js";
 
 import { sizeProblem } from "./size-problem.js";
-
-/** What a platform asks, read from the wire and checked for its shape. `null`: it stays as it is. */
-export interface UpdateRequest {
-  readonly serviceId: string;
-  readonly planId: string | null;
-  readonly context: JsonObject | null;
-  readonly parameters: JsonObject | null;
-  readonly maintenance: MaintenanceInfo | null;
-}
 
 export interface UpdateFacts {
   readonly request: UpdateRequest;
@@ -40,18 +31,8 @@ export interface UpdateFacts {
   readonly deadlineMs: number;
 }
 
-/** What an update's operation is given. */
-export interface UpdateOperationInput extends UpdateRequest {
-  /** The service's that does the update, and the instance's after it. Earlier versions have kept none. */
-  readonly revision?: string | null;
-  readonly prepared: Prepared;
-  readonly awaited: boolean;
-  /** Who asks for the update; the instance's record says who created it. */
-  readonly identity: OriginatingIdentity | null;
-}
-
 /** PATCH /v2/service_instances/:id. */
-export function decideUpdate(resource: Resource | undefined, facts: UpdateFacts): Decision {
+export function decideUpdate(resource: InstanceResource | undefined, facts: UpdateFacts): Decision {
   const { request, catalog, prepared, awaited, identity, deadlineMs } = facts;
   const data = instanceData(resource);
   if (data === undefined || data.phase === "gone" || data.phase === "failed")
@@ -83,8 +64,8 @@ export function decideUpdate(resource: Resource | undefined, facts: UpdateFacts)
     identity,
   };
   return accepted({
-    data: { ...data, updating: asked } as unknown as Json,
-    accept: [{ kind: "update", lane: laneOf(data.serviceId), input: input as unknown as Json, deadlineMs }],
+    data: { ...data, updating: asked },
+    accept: [{ kind: "update", lane: laneOf(data.serviceId), input, deadlineMs }],
   });
 }
 

@@ -1,6 +1,7 @@
-import type { Decide, Outcome } from "@osbert/journal";
+import type { Outcome } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import { concurrencyError } from "../decisions/concurrency.js";
+import { instanceResource } from "../records/instance-resource.js";
 import { attributionOf } from "./caller.js";
 import type { EndpointPorts } from "./endpoint.js";
 import type { PipelineRequest } from "./pipeline-request.js";
@@ -37,11 +38,11 @@ async function cancelUnseen(
 ): Promise<Outcome | undefined> {
   const reason = "the platform's request has timed out";
   const by = { ...attributionOf(caller), cause: reason };
-  const undoIfOpen: Decide<boolean> = (resource) => {
+  const undoIfOpen = instanceResource.decide<boolean>((resource) => {
     const isOpen = resource?.open.some(({ id }) => id === operation);
     const decision = isOpen ? undo?.(resource) : undefined;
     return decision?.kind === "accepted" ? { result: true, change: decision.change } : { result: false };
-  };
+  });
   const undone = undo !== null && (await journal.transact(key, undoIfOpen, { by, parts })).result;
   // What has not even begun, because many others are before it, has nothing to undo.
   if (undone || (await journal.cancel(key, operation, reason, by))) return undefined;

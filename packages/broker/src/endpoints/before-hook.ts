@@ -1,6 +1,6 @@
-import type { Resource } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import { type InstanceRecord, instanceRecord } from "../records/instance-record.js";
+import { type InstanceResource, instanceResource } from "../records/instance-resource.js";
 import type { Verb } from "../service/verb.js";
 import { withinRule } from "./answer-rule.js";
 import type { EndpointPorts } from "./endpoint.js";
@@ -10,11 +10,11 @@ import type { PipelineRequest } from "./pipeline-request.js";
 export async function askBeforeHook(ports: EndpointPorts, request: PipelineRequest): Promise<void> {
   const { key, parts, caller, verb, rule, serviceId, service } = request;
   const { journal } = ports;
-  const resource = await journal.read(key, parts);
+  const resource = instanceResource.resource(await journal.read(key, parts));
   const decision = withinRule(request.decide(resource, journal.now()), rule, ports, serviceId);
   if (service === undefined || decision.kind !== "accepted") return;
   const record = resource === undefined ? undefined : instanceRecord(resource);
-  const about = request.about(record as InstanceRecord, resource as Resource);
+  const about = request.about(record as InstanceRecord, resource as InstanceResource);
   const { identity, requestId } = caller;
   try {
     await service.hooks?.before?.({ ...about, verb, service: service.name, identity, requestId });

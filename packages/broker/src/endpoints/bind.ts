@@ -2,12 +2,12 @@ import { BrokerError, type JsonObject } from "@osbert/protocol";
 import type { Answer } from "@osbert/server";
 import { type BindRequest, decideBind } from "../decisions/bind.js";
 import { deadlineMsOf, defaultDeadlineMs } from "../decisions/deadline.js";
-import type { BindingResult } from "../decisions/settle.js";
 import { decideUnbind } from "../decisions/unbind.js";
 import { type BindingRecord, bindingPart, bindingRecord, bindingTold } from "../records/binding-record.js";
 import { checkId } from "../records/ids.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData, instancePart, instanceRecord, revisionOf } from "../records/instance-record.js";
+import { instanceResource } from "../records/instance-resource.js";
 import { answer, inProgressAnswer, madeBy } from "./answer.js";
 import { answerRule, readAcceptsIncomplete } from "./answer-rule.js";
 import { bindingForVersion } from "./binding-for-version.js";
@@ -26,7 +26,7 @@ export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<An
   const key = instanceKey(caller.platform, asked.instance);
   const part = bindingPart(binding);
   const parts = predecessor === null ? [instancePart, part] : [instancePart, part, bindingPart(predecessor)];
-  const before = await ports.journal.read(key, parts);
+  const before = instanceResource.resource(await ports.journal.read(key, parts));
   const record = instanceRecord(before);
   const revision = revisionOf(instanceData(before));
   const serviceId = request.serviceId ?? record?.serviceId ?? "";
@@ -67,10 +67,8 @@ export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<An
       throw new BrokerError("not-found", "there is no such instance");
     case "in progress":
       return inProgressAnswer("in progress", { operation: done.operation }, ports);
-    case "succeeded": {
-      const made = done.result as unknown as BindingResult;
-      return answer(madeBy(done.began), bindingForVersion(apiVersion, made.binding));
-    }
+    case "succeeded":
+      return answer(madeBy(done.began), bindingForVersion(apiVersion, done.result.binding));
   }
 }
 

@@ -3,6 +3,7 @@ import type { Answer } from "@osbert/server";
 import { bindingPart, bindingRecord } from "../records/binding-record.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData } from "../records/instance-record.js";
+import { instanceResource } from "../records/instance-resource.js";
 import { bindingOperation } from "../records/open-operations.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { optionalText } from "./fields.js";
@@ -14,7 +15,7 @@ export async function bindingLastOperation(ports: EndpointPorts, request: VerbRe
   const operation = optionalText(query, "operation");
   const key = instanceKey(caller.platform, instance);
   const part = bindingPart(binding);
-  const resource = await ports.journal.read(key, [part]);
+  const resource = instanceResource.resource(await ports.journal.read(key, [part]));
   const data = instanceData(resource);
   const record = bindingRecord(resource, binding);
   const open =

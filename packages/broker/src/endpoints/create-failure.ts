@@ -1,6 +1,7 @@
 import { BrokerError } from "@osbert/protocol";
 import { bindingPart, bindingRecord } from "../records/binding-record.js";
 import { instanceData } from "../records/instance-record.js";
+import { instanceResource } from "../records/instance-resource.js";
 import type { EndpointPorts } from "./endpoint.js";
 import type { PipelineRequest } from "./pipeline-request.js";
 
@@ -14,7 +15,7 @@ export async function createFailure(
   failure: BrokerError,
 ): Promise<BrokerError> {
   if (failure.status >= 500) return failure;
-  const resource = await journal.read(key, [bindingPart(binding)]);
+  const resource = instanceResource.resource(await journal.read(key, [bindingPart(binding)]));
   const left = verb === "provision" ? instanceData(resource) : bindingRecord(resource, binding);
   return left?.phase === "failed" ? new BrokerError("operation-failed", failure.message, { cause: failure }) : failure;
 }

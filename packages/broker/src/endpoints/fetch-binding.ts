@@ -4,6 +4,7 @@ import { concurrencyError } from "../decisions/concurrency.js";
 import { bindingPart, bindingRecord } from "../records/binding-record.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData } from "../records/instance-record.js";
+import { instanceResource } from "../records/instance-resource.js";
 import { answer } from "./answer.js";
 import { bindingForVersion } from "./binding-for-version.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
@@ -11,7 +12,8 @@ import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 /** GET …/service_bindings/:binding. */
 export async function fetchBinding(ports: EndpointPorts, request: VerbRequest): Promise<Answer> {
   const { caller, instance, binding } = request;
-  const resource = await ports.journal.read(instanceKey(caller.platform, instance), [bindingPart(binding)]);
+  const key = instanceKey(caller.platform, instance);
+  const resource = instanceResource.resource(await ports.journal.read(key, [bindingPart(binding)]));
   const data = instanceData(resource);
   const record = bindingRecord(resource, binding);
   const isThere = record?.phase === "ready" || record?.phase === "deleting";

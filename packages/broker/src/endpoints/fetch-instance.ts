@@ -3,13 +3,15 @@ import type { Answer } from "@osbert/server";
 import { concurrencyError } from "../decisions/concurrency.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData, instanceParts, instanceRecord } from "../records/instance-record.js";
+import { instanceResource } from "../records/instance-resource.js";
 import { answer } from "./answer.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { instanceBody } from "./instance-body.js";
 
 /** GET /v2/service_instances/:instance. */
 export async function fetchInstance(ports: EndpointPorts, { caller, instance }: VerbRequest): Promise<Answer> {
-  const resource = await ports.journal.read(instanceKey(caller.platform, instance), instanceParts);
+  const key = instanceKey(caller.platform, instance);
+  const resource = instanceResource.resource(await ports.journal.read(key, instanceParts));
   const data = instanceData(resource);
   const record = instanceRecord(resource);
   const isThere = data?.phase === "ready" || data?.phase === "deleting";

@@ -2,6 +2,7 @@ import { BrokerError } from "@osbert/protocol";
 import type { Answer } from "@osbert/server";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData } from "../records/instance-record.js";
+import { instanceResource } from "../records/instance-resource.js";
 import { instanceOperation } from "../records/open-operations.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { optionalText } from "./fields.js";
@@ -11,7 +12,7 @@ import { ended, endedEarlier, inProgress, polled } from "./last-operation.js";
 export async function instanceLastOperation(ports: EndpointPorts, request: VerbRequest): Promise<Answer> {
   const operation = optionalText(request.query, "operation");
   const key = instanceKey(request.caller.platform, request.instance);
-  const resource = await ports.journal.read(key);
+  const resource = instanceResource.resource(await ports.journal.read(key));
   const data = instanceData(resource);
   if (resource === undefined || data === undefined) throw new BrokerError("not-found", "there is no such instance");
   const open =

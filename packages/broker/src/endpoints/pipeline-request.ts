@@ -1,14 +1,14 @@
-import type { Resource } from "@osbert/journal";
 import type { Decision } from "../decisions/decision.js";
 import type { InstanceRecord } from "../records/instance-record.js";
+import type { InstanceResource } from "../records/instance-resource.js";
 import type { HookRequest, Service } from "../service/service.js";
 import type { Verb } from "../service/verb.js";
 import type { AnswerRule } from "./answer-rule.js";
 import type { Caller } from "./caller.js";
 
 /** A request that was read, and for which there is a rule. */
-export interface PipelineRequest {
-  readonly verb: Verb;
+export interface PipelineRequest<Name extends Verb = Verb> {
+  readonly verb: Name;
   /** Of the instance's resource. */
   readonly key: string;
   /** "" where it is about the instance itself. */
@@ -22,15 +22,15 @@ export interface PipelineRequest {
   readonly likelyNew: boolean;
   readonly caller: Caller;
   readonly rule: AnswerRule;
-  readonly decide: (resource: Resource | undefined, now: number) => Decision;
+  readonly decide: (resource: InstanceResource | undefined, now: number) => Decision;
   /** What the author's hook is shown of it. */
   readonly about: AboutRequest;
   /** How a create is undone that outlived its time; what else has, is only cancelled. */
-  readonly undo: ((resource: Resource | undefined) => Decision) | null;
+  readonly undo: ((resource: InstanceResource | undefined) => Decision) | null;
 }
 
 /** What a hook is shown that only the endpoint knows. Only a provision is asked without a record. */
 export type AboutRequest = (
   record: InstanceRecord,
-  resource: Resource,
+  resource: InstanceResource,
 ) => Omit<HookRequest, "verb" | "service" | "identity" | "requestId">;

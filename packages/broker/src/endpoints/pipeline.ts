@@ -1,5 +1,7 @@
-import type { Decide, Json, Resource } from "@osbert/journal";
+import type { TypedResult } from "@osbert/journal";
 import type { Decision } from "../decisions/decision.js";
+import { type InstanceResource, type InstanceShape, instanceResource } from "../records/instance-resource.js";
+import type { Verb } from "../service/verb.js";
 import { withinRule } from "./answer-rule.js";
 import { awaitEnd } from "./await-end.js";
 import { askBeforeHook } from "./before-hook.js";
@@ -25,25 +27,28 @@ import type { PipelineRequest } from "./pipeline-request.js";
  */
 
 /** What came of a request that was not refused. `resource` is what was stored before it. */
-export type PipelineResult = { readonly resource: Resource | undefined } & (
+export type PipelineResult<Name extends Verb> = { readonly resource: InstanceResource | undefined } & (
   | { readonly kind: "done already" | "gone" }
   | { readonly kind: "in progress"; readonly operation: string }
   | {
       readonly kind: "succeeded";
       /** By this request, not by an earlier one like it. */
       readonly began: boolean;
-      readonly result: Json;
+      readonly result: TypedResult<InstanceShape, Name>;
     }
 );
 
-export async function runPipeline(ports: EndpointPorts, request: PipelineRequest): Promise<PipelineResult> {
+export async function runPipeline<Name extends Verb>(
+  ports: EndpointPorts,
+  request: PipelineRequest<Name>,
+): Promise<PipelineResult<Name>> {
   const { verb, key, parts, caller, rule, likelyNew, serviceId, service } = request;
   if (service?.hooks?.before !== undefined) await askBeforeHook(ports, request);
-  const decide: Decide<Decided> = (resource, now) => {
+  const decide = instanceResource.decide<Decided>((resource, now) => {
     const decision = withinRule(request.decide(resource, now), rule, ports, serviceId);
     const result = { decision, resource };
     return decision.kind === "accepted" ? { result, change: decision.change } : { result };
-  };
+  });
   const { result, accepted } = await ports.journal.transact(key, decide, {
     by: attributionOf(caller),
     parts,
@@ -54,8 +59,9 @@ export async function runPipeline(ports: EndpointPorts, request: PipelineRequest
   if (decision.kind === "done already" || decision.kind === "gone") return { kind: decision.kind, resource };
   const began = decision.kind === "accepted";
   const operation = decision.kind === "repeated" ? decision.operation : (accepted[0]?.id ?? "");
-  const outcome = rule.mayGoOn && rule.waitMs === 0 ? undefined : await awaitEnd(ports, request, operation, began);
-  if (outcome === undefined) return { kind: "in progress", operation, resource };
+  const end = rule.mayGoOn && rule.waitMs === 0 ? undefined : await awaitEnd(ports, request, operation, began);
+  if (end === undefined) return { kind: "in progress", operation, resource };
+  const outcome = instanceResource.outcome(verb, end);
   if (outcome.kind === "succeeded") return { kind: "succeeded", result: outcome.result, began, resource };
   const failure = operationFailure(verb, outcome);
   throw request.undo === null ? failure : await createFailure(ports, request, failure);
@@ -64,5 +70,5 @@ export async function runPipeline(ports: EndpointPorts, request: PipelineRequest
 /** What was decided, with what the answer needs of the record. */
 interface Decided {
   readonly decision: Decision;
-  readonly resource: Resource | undefined;
+  readonly resource: InstanceResource | undefined;
 }

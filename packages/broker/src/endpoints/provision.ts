@@ -4,7 +4,6 @@ import { knownCatalog } from "../catalog/catalog.js";
 import { deadlineMsOf, defaultDeadlineMs } from "../decisions/deadline.js";
 import { decideDeprovision } from "../decisions/deprovision.js";
 import { decideProvision, type ProvisionRequest, provisionProblem } from "../decisions/provision.js";
-import type { InstanceResult } from "../decisions/settle.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceParts, instanceRecord } from "../records/instance-record.js";
 import { answer, inProgressAnswer, madeBy } from "./answer.js";
@@ -61,7 +60,7 @@ export async function provision(ports: EndpointPorts, asked: VerbRequest): Promi
     case "in progress":
       return inProgressAnswer("in progress", { ...known, operation: done.operation }, ports);
     case "succeeded": {
-      const { dashboardUrl, metadata } = done.result as unknown as InstanceResult;
+      const { dashboardUrl, metadata } = done.result;
       return answer(madeBy(done.began), { ...known, ...instanceBody(dashboardUrl, metadata) });
     }
   }

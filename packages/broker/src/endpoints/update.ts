@@ -2,8 +2,7 @@ import { BrokerError, type JsonObject } from "@osbert/protocol";
 import type { Answer } from "@osbert/server";
 import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
 import { deadlineMsOf } from "../decisions/deadline.js";
-import type { InstanceResult } from "../decisions/settle.js";
-import { decideUpdate, isUpgrade, type UpdateRequest } from "../decisions/update.js";
+import { decideUpdate, isUpgrade } from "../decisions/update.js";
 import { instanceKey } from "../records/instance-key.js";
 import {
   type InstanceRecord,
@@ -12,6 +11,7 @@ import {
   instanceRecord,
   revisionOf,
 } from "../records/instance-record.js";
+import { instanceResource, type UpdateRequest } from "../records/instance-resource.js";
 import type { Prepared } from "../service/service.js";
 import { answer, inProgressAnswer } from "./answer.js";
 import { answerRule, begins, readAcceptsIncomplete } from "./answer-rule.js";
@@ -30,7 +30,7 @@ export async function update(ports: EndpointPorts, asked: VerbRequest): Promise<
   const { identity } = caller;
   const { serviceId } = request;
   const key = instanceKey(caller.platform, asked.instance);
-  const before = await ports.journal.read(key, instanceParts);
+  const before = instanceResource.resource(await ports.journal.read(key, instanceParts));
   const record = instanceRecord(before);
   const planId = request.planId ?? record?.planId ?? "";
   const data = instanceData(before);
@@ -88,7 +88,7 @@ export async function update(ports: EndpointPorts, asked: VerbRequest): Promise<
     case "in progress":
       return inProgressAnswer("in progress", { ...known, operation: done.operation }, ports);
     case "succeeded": {
-      const { dashboardUrl, metadata } = done.result as unknown as InstanceResult;
+      const { dashboardUrl, metadata } = done.result;
       return answer("updated", { ...known, ...instanceBody(dashboardUrl, metadata) });
     }
   }

@@ -5,7 +5,7 @@ import type { HookRequest } from "../service/service.js";
 /** The author's hook, as the operation's last step: it is not called again once it has ended well. */
 export async function runAfterHook(
   { service: { hooks, name } }: OfferedService,
-  operation: Operation,
+  operation: Pick<Operation, "step" | "requestId">,
   request: Omit<HookRequest, "service" | "requestId">,
 ): Promise<void> {
   if (hooks?.after === undefined) return;

@@ -1,6 +1,7 @@
 import { setTimeout as after } from "node:timers/promises";
-import { type Operation, RetryLater } from "@osbert/journal";
-import type { Force, ForcedResult, PassedOver } from "../records/forced-result.js";
+import { RetryLater } from "@osbert/journal";
+import type { ForcedResult, PassedOver } from "../records/forced-result.js";
+import type { DeprovisionOperationInput } from "../records/instance-resource.js";
 import type { Work } from "../service/service.js";
 
 /** How the functions of an author are called while an instance is deprovisioned. */
@@ -31,8 +32,11 @@ const longestError = 500;
  * the author's is waited for here, within the time for all of them; a process that dies in the meantime begins again with the first
  * function that has not been called to its end.
  */
-export function functionCalls(operation: Pick<Operation, "input" | "signal">): FunctionCalls {
-  const force = (operation.input as { readonly force?: Force } | null)?.force;
+export function functionCalls(operation: {
+  readonly input: DeprovisionOperationInput | null;
+  readonly signal: AbortSignal;
+}): FunctionCalls {
+  const force = operation.input?.force;
   if (force === undefined) return plain;
   const passedOver: PassedOver[] = [];
   const note = (call: string, error: unknown) => {

@@ -1,8 +1,7 @@
-import { type Operation, Permanent } from "@osbert/journal";
+import { Permanent } from "@osbert/journal";
 import type { JsonObject } from "@osbert/protocol";
 import type { OfferedService } from "../catalog/catalog.js";
-import type { InstanceResult } from "../decisions/settle.js";
-import type { UpdateRequest } from "../decisions/update.js";
+import type { InstanceOperation, InstanceResult, UpdateRequest } from "../records/instance-resource.js";
 import type { Prepared, ProvisionResult } from "../service/service.js";
 import { checkInstance } from "./check-instance.js";
 import { checkState } from "./check-state.js";
@@ -10,7 +9,7 @@ import { currentInstance } from "./load-records.js";
 
 /** Whether what `provision` or `update` returned, or left behind, is what later functions and platforms may be given. */
 export async function checkInstanceResult(
-  operation: Operation,
+  operation: InstanceOperation,
   verb: "provision" | "update",
   { service, validateState }: OfferedService,
   result: ProvisionResult<undefined> | undefined,

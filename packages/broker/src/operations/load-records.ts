@@ -1,15 +1,9 @@
-import { type Operation, Permanent, RetryLater } from "@osbert/journal";
-import type { OriginatingIdentity } from "@osbert/protocol";
+import { Permanent, RetryLater } from "@osbert/journal";
 import type { OfferedService } from "../catalog/catalog.js";
-import { type BindingRecord, bindingId } from "../records/binding-record.js";
+import { type BindingRecord, bindingId, isBindingPart } from "../records/binding-record.js";
 import { type InstanceAddress, instanceAddress } from "../records/instance-key.js";
-import {
-  type InstanceData,
-  type InstanceRecord,
-  instancePart,
-  instanceParts,
-  revisionOf,
-} from "../records/instance-record.js";
+import { type InstanceRecord, instancePart, instanceParts, revisionOf } from "../records/instance-record.js";
+import type { InstanceOperation } from "../records/instance-resource.js";
 import type { BindingInfo, InstanceInfo } from "../service/service.js";
 import type { RunPorts } from "./run-ports.js";
 
@@ -26,7 +20,7 @@ export interface LoadedBinding extends LoadedInstance {
   readonly bindingRecord: BindingRecord;
 }
 
-export async function loadInstance({ serviceOf }: RunPorts, operation: Operation): Promise<LoadedInstance> {
+export async function loadInstance({ serviceOf }: RunPorts, operation: InstanceOperation): Promise<LoadedInstance> {
   const record = await currentInstance(operation);
   if (record === undefined) throw new Permanent("the record of the instance is missing");
   const { serviceId, planId, organizationGuid, spaceGuid, context } = record;
@@ -39,11 +33,11 @@ export async function loadInstance({ serviceOf }: RunPorts, operation: Operation
   return { record, service, instance };
 }
 
-async function serviceAt(serviceOf: RunPorts["serviceOf"], serviceId: string, operation: Operation) {
-  const own = revisionOf(operation.data as unknown as InstanceData);
-  const given = operation.input as { readonly revision?: string | null } | null;
+async function serviceAt(serviceOf: RunPorts["serviceOf"], serviceId: string, operation: InstanceOperation) {
+  const own = revisionOf(operation.data);
   // An update may lead to another revision: that one does it.
-  const revision = operation.kind === "update" && given?.revision !== undefined ? given.revision : own;
+  const leadsTo = operation.kind === "update" ? operation.input.revision : undefined;
+  const revision = leadsTo === undefined ? own : leadsTo;
   try {
     return await serviceOf(serviceId, revision);
   } catch (cause) {
@@ -51,7 +45,7 @@ async function serviceAt(serviceOf: RunPorts["serviceOf"], serviceId: string, op
   }
 }
 
-export async function loadBinding(ports: RunPorts, operation: Operation): Promise<LoadedBinding> {
+export async function loadBinding(ports: RunPorts, operation: InstanceOperation): Promise<LoadedBinding> {
   const loaded = await loadInstance(ports, operation);
   const bindingRecord = await currentBinding(operation);
   if (bindingRecord === undefined) throw new Permanent("the record of the binding is missing");
@@ -59,19 +53,14 @@ export async function loadBinding(ports: RunPorts, operation: Operation): Promis
 }
 
 /** As it is now, with what was saved meanwhile. */
-export async function currentInstance(operation: Operation): Promise<InstanceRecord | undefined> {
-  return (await operation.parts(instanceParts)).get(instancePart) as unknown as InstanceRecord | undefined;
+export async function currentInstance(operation: InstanceOperation): Promise<InstanceRecord | undefined> {
+  return (await operation.parts(instanceParts)).get(instancePart);
 }
 
 /** The same of the binding that the operation is about. */
-export async function currentBinding(operation: Operation): Promise<BindingRecord | undefined> {
-  const part = operation.part ?? "";
-  return (await operation.parts([part])).get(part) as unknown as BindingRecord | undefined;
-}
-
-/** Whose request a deprovision or unbind is; the records say who made what it removes. */
-export function askedBy({ input }: Operation): OriginatingIdentity | null {
-  return (input as unknown as { identity?: OriginatingIdentity | null } | null)?.identity ?? null;
+export async function currentBinding(operation: InstanceOperation): Promise<BindingRecord | undefined> {
+  const { part } = operation;
+  return isBindingPart(part) ? (await operation.parts([part])).get(part) : undefined;
 }
 
 /** The plan's name; of a plan that is not offered any more, its id. */

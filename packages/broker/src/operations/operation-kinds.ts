@@ -1,4 +1,4 @@
-import { type Operation, type OperationKind, Permanent } from "@osbert/journal";
+import { type OperationKinds, Permanent, type TypedKind } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import {
   type Settle,
@@ -9,6 +9,7 @@ import {
   settleUpdate,
 } from "../decisions/settle.js";
 import { instanceParts } from "../records/instance-record.js";
+import { type InstanceShape, instanceResource } from "../records/instance-resource.js";
 import type { Verb } from "../service/verb.js";
 import { runBind } from "./run-bind.js";
 import { runDeprovision } from "./run-deprovision.js";
@@ -18,17 +19,20 @@ import { runUnbind } from "./run-unbind.js";
 import { runUpdate } from "./run-update.js";
 
 /** The five kinds of operations: each runs the author's function, and its end is settled in the instance's record. */
-export function operationKinds(ports: RunPorts): Readonly<Record<Verb, OperationKind>> {
-  return {
+export function operationKinds(ports: RunPorts): OperationKinds {
+  return instanceResource.kinds({
     provision: kind(settleProvision, (operation) => runProvision(ports, operation)),
     update: kind(settleUpdate, (operation) => runUpdate(ports, operation)),
     deprovision: kind(settleDeprovision, (operation) => runDeprovision(ports, operation)),
     bind: kind(settleBind, (operation) => runBind(ports, operation)),
     unbind: kind(settleUnbind, (operation) => runUnbind(ports, operation)),
-  };
+  });
 }
 
-function kind(settle: Settle, run: (operation: Operation) => Promise<unknown>): OperationKind {
+function kind<Name extends Verb>(
+  settle: Settle<Name>,
+  run: TypedKind<InstanceShape, Name>["run"],
+): TypedKind<InstanceShape, Name> {
   return { reads: instanceParts, settle, run: (operation) => run(operation).catch(asRefusal) };
 }
 

@@ -1,7 +1,7 @@
-import { type Operation, Permanent } from "@osbert/journal";
+import { Permanent } from "@osbert/journal";
 import type { JsonObject } from "@osbert/protocol";
-import type { BindingResult } from "../decisions/settle.js";
-import { type BindingRecord, bindingPart } from "../records/binding-record.js";
+import { bindingPart } from "../records/binding-record.js";
+import type { BindingResult, InstanceOperation } from "../records/instance-resource.js";
 import { type BindResult, toBinding } from "../service/service.js";
 import { runAfterHook } from "./after-hook.js";
 import { checkBinding } from "./check-binding.js";
@@ -11,7 +11,7 @@ import type { RunPorts } from "./run-ports.js";
 import { saveBindingState } from "./save-state.js";
 import { toWork } from "./to-work.js";
 
-export async function runBind(ports: RunPorts, operation: Operation): Promise<BindingResult> {
+export async function runBind(ports: RunPorts, operation: InstanceOperation<"bind">): Promise<BindingResult> {
   const { record, service, instance, binding: id, bindingRecord } = await loadBinding(ports, operation);
   const { parameters, identity, predecessor } = bindingRecord;
   const plan = planName(service, record.planId);
@@ -43,8 +43,8 @@ export async function runBind(ports: RunPorts, operation: Operation): Promise<Bi
   return { binding: told, state: (result.state as JsonObject | undefined) ?? saved?.state ?? null };
 }
 
-async function stateOf(operation: Operation, binding: string): Promise<JsonObject | undefined> {
+async function stateOf(operation: InstanceOperation<"bind">, binding: string): Promise<JsonObject | undefined> {
   const part = bindingPart(binding);
-  const record = (await operation.parts([part])).get(part) as unknown as BindingRecord | undefined;
+  const record = (await operation.parts([part])).get(part);
   return record?.state ?? undefined;
 }

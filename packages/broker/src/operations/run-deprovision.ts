@@ -1,18 +1,20 @@
-import type { Json, Operation } from "@osbert/journal";
-import { type BindingRecord, bindingId } from "../records/binding-record.js";
+import { bindingId } from "../records/binding-record.js";
 import { fingerprint } from "../records/fingerprint.js";
 import type { ForcedResult } from "../records/forced-result.js";
-import type { InstanceData } from "../records/instance-record.js";
+import { deletedBy, type InstanceOperation, instanceResource } from "../records/instance-resource.js";
 import { runAfterHook } from "./after-hook.js";
 import { type FunctionCalls, functionCalls } from "./function-calls.js";
-import { askedBy, loadInstance, planName } from "./load-records.js";
+import { loadInstance, planName } from "./load-records.js";
 import type { RunPorts } from "./run-ports.js";
 import { callUnbind } from "./run-unbind.js";
 import { saveInstanceState } from "./save-state.js";
 import { toWork } from "./to-work.js";
 
 /** Bindings that are left go first, each with the author's own unbind. */
-export async function runDeprovision(ports: RunPorts, operation: Operation): Promise<ForcedResult | null> {
+export async function runDeprovision(
+  ports: RunPorts,
+  operation: InstanceOperation<"deprovision">,
+): Promise<ForcedResult | null> {
   const calls = functionCalls(operation);
   await deprovisionWith(calls, ports, operation);
   const result = calls.result();
@@ -20,18 +22,21 @@ export async function runDeprovision(ports: RunPorts, operation: Operation): Pro
   return result;
 }
 
-async function deprovisionWith(calls: FunctionCalls, ports: RunPorts, operation: Operation): Promise<void> {
+async function deprovisionWith(
+  calls: FunctionCalls,
+  ports: RunPorts,
+  operation: InstanceOperation<"deprovision">,
+): Promise<void> {
   const loaded = await loadInstance(ports, operation).catch((error: unknown) => calls.withoutService(error));
-  const identity = askedBy(operation);
-  let data = operation.data as unknown as InstanceData;
+  const identity = deletedBy(operation.input);
+  let { data } = operation;
   // A page at a time: each binding is gone from the record before the next page is read.
   for (
     let left = await ports.bindingsOf(operation.key);
     left.length > 0;
     left = await ports.bindingsOf(operation.key)
   ) {
-    for (const { id, value } of left) {
-      const record = value as unknown as BindingRecord;
+    for (const { id, value: record } of left) {
       const binding = bindingId(id) ?? "";
       // Names of steps are short and must differ; ids of bindings may be long and alike.
       const prefix = `unbind ${binding.length <= 40 ? binding : fingerprint(binding)}: `;
@@ -43,7 +48,7 @@ async function deprovisionWith(calls: FunctionCalls, ports: RunPorts, operation:
         );
       // Counted as they go: if the deprovision fails half-way, what is left is told right. One that failed was not counted.
       if (record.phase === "ready") data = { ...data, bindings: Math.max(0, data.bindings - 1) };
-      await operation.change({ data: data as unknown as Json, parts: { [id]: null } });
+      await operation.change({ data, parts: instanceResource.part(id, null) });
     }
   }
   if (loaded === undefined) return;

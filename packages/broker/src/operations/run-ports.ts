@@ -1,5 +1,5 @@
-import type { Json } from "@osbert/journal";
 import type { OfferedService } from "../catalog/catalog.js";
+import type { BindingPart, BindingRecord } from "../records/binding-record.js";
 import type { PassedOver } from "../records/forced-result.js";
 
 /** What running takes besides the journal: what is offered, and the parts of an instance. */
@@ -9,7 +9,7 @@ export interface RunPorts {
     serviceId: string,
     revision: string | null,
   ) => Promise<OfferedService | undefined> | OfferedService | undefined;
-  readonly bindingsOf: (key: string) => Promise<readonly { readonly id: string; readonly value: Json }[]>;
+  readonly bindingsOf: (key: string) => Promise<readonly { readonly id: BindingPart; readonly value: BindingRecord }[]>;
   /** Told of a forced deletion that has passed something over, right before it ends. */
   readonly passedOver: (key: string, operation: string, calls: readonly PassedOver[]) => void;
 }

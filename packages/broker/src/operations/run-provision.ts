@@ -1,6 +1,5 @@
-import type { Operation } from "@osbert/journal";
 import { isJsonObject } from "@osbert/protocol";
-import type { InstanceResult } from "../decisions/settle.js";
+import type { InstanceOperation, InstanceResult } from "../records/instance-resource.js";
 import type { ProvisionResult } from "../service/service.js";
 import { runAfterHook } from "./after-hook.js";
 import { checkInstanceResult, toInstanceResult } from "./instance-result.js";
@@ -9,7 +8,10 @@ import type { RunPorts } from "./run-ports.js";
 import { saveInstanceState } from "./save-state.js";
 import { toWork } from "./to-work.js";
 
-export async function runProvision(ports: RunPorts, operation: Operation): Promise<InstanceResult> {
+export async function runProvision(
+  ports: RunPorts,
+  operation: InstanceOperation<"provision">,
+): Promise<InstanceResult> {
   const { record, service, instance } = await loadInstance(ports, operation);
   const { parameters, identity } = record;
   const plan = planName(service, record.planId);

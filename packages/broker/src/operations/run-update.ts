@@ -1,7 +1,5 @@
-import type { Operation } from "@osbert/journal";
-import type { InstanceResult } from "../decisions/settle.js";
-import type { UpdateOperationInput } from "../decisions/update.js";
-import { type InstanceData, revisionOf } from "../records/instance-record.js";
+import { revisionOf } from "../records/instance-record.js";
+import type { InstanceOperation, InstanceResult } from "../records/instance-resource.js";
 import type { ProvisionResult } from "../service/service.js";
 import { runAfterHook } from "./after-hook.js";
 import { checkInstanceResult, toInstanceResult } from "./instance-result.js";
@@ -10,11 +8,11 @@ import type { RunPorts } from "./run-ports.js";
 import { saveInstanceState } from "./save-state.js";
 import { toWork } from "./to-work.js";
 
-export async function runUpdate(ports: RunPorts, operation: Operation): Promise<InstanceResult> {
+export async function runUpdate(ports: RunPorts, operation: InstanceOperation<"update">): Promise<InstanceResult> {
   const { record, service, instance } = await loadInstance(ports, operation);
-  const { prepared, awaited, identity, ...request } = operation.input as unknown as UpdateOperationInput;
+  const { prepared, awaited, identity, ...request } = operation.input;
   // An upgrade may have dropped the plan that the instance comes from; its name is told if it can be had.
-  const revision = revisionOf(operation.data as unknown as InstanceData);
+  const revision = revisionOf(operation.data);
   const own = (await Promise.resolve(ports.serviceOf(record.serviceId, revision)).catch(() => undefined)) ?? service;
   const plan = planName(service, request.planId ?? record.planId);
   const parameters = request.parameters ?? {};

@@ -1,12 +1,13 @@
-import type { Operation, ReturnsJson, Step, StepOptions } from "@osbert/journal";
+import type { ReturnsJson, Step, StepOptions } from "@osbert/journal";
 import { noting } from "../observe/failed-step.js";
+import type { InstanceOperation } from "../records/instance-resource.js";
 import type { Work } from "../service/service.js";
 
 /**
  * The work as an author sees it: the journal's operation, less what is the broker's business. `prefix` keeps the names of steps
  * apart where one operation runs several functions.
  */
-export function toWork(operation: Operation, save: (state: object) => Promise<void>, prefix = ""): Work {
+export function toWork(operation: InstanceOperation, save: (state: object) => Promise<void>, prefix = ""): Work {
   return {
     id: operation.id,
     attempt: operation.attempt,

@@ -1,4 +1,3 @@
-import type { Resource } from "@osbert/journal";
 import type { Binding, JsonObject, OriginatingIdentity } from "@osbert/protocol";
 import type { EndedOperation } from "./ended-operation.js";
 import type { Undo } from "./undo.js";
@@ -84,18 +83,28 @@ export function bindingTold(record: BindingRecord | undefined): Binding | undefi
 
 export const bindingPrefix = "binding/";
 
-/** The part of an instance's resource that a binding is. */
-export function bindingPart(binding: string): string {
+/** The id of the part of an instance's resource that a binding is. */
+export type BindingPart = `${typeof bindingPrefix}${string}`;
+
+export function bindingPart(binding: string): BindingPart {
   return `${bindingPrefix}${binding}`;
 }
 
 /** The way back from a part. `null`: it is not a binding. */
 export function bindingId(part: string | null): string | null {
-  return part?.startsWith(bindingPrefix) ? part.slice(bindingPrefix.length) : null;
+  return isBindingPart(part) ? part.slice(bindingPrefix.length) : null;
 }
 
-export function bindingRecord(resource: Resource | undefined, binding: string): BindingRecord | undefined {
-  return resource?.parts.get(bindingPart(binding)) as unknown as BindingRecord | undefined;
+export function isBindingPart(part: string | null): part is BindingPart {
+  return part?.startsWith(bindingPrefix) ?? false;
+}
+
+/** Of an instance's resource. */
+export function bindingRecord(
+  resource: { readonly parts: { get(id: BindingPart): BindingRecord | undefined } } | undefined,
+  binding: string,
+): BindingRecord | undefined {
+  return resource?.parts.get(bindingPart(binding));
 }
 
 export function isExpired(record: BindingRecord, now: number): boolean {

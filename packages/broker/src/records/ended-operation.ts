@@ -1,4 +1,4 @@
-import type { Outcome } from "@osbert/journal";
+import type { TypedOutcome } from "@osbert/journal";
 import type { Verb } from "../service/verb.js";
 import { type ForcedResult, passedOverText } from "./forced-result.js";
 
@@ -17,7 +17,7 @@ export type EndedOperation = { readonly id: string; readonly verb: Verb } & (
     }
 );
 
-export function endedOperation(id: string, verb: Verb, outcome: Outcome): EndedOperation {
+export function endedOperation(id: string, verb: Verb, outcome: TypedOutcome<unknown>): EndedOperation {
   if (outcome.kind === "succeeded") {
     const passedOver = verb === "deprovision" ? passedOverText(outcome.result as ForcedResult | null) : null;
     return { id, verb, state: "succeeded", ...(passedOver !== null && { passedOver }) };

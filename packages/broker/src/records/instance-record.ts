@@ -1,4 +1,3 @@
-import type { Resource } from "@osbert/journal";
 import type { InstanceMetadata, JsonObject, OriginatingIdentity } from "@osbert/protocol";
 import type { EndedOperation } from "./ended-operation.js";
 import type { Undo } from "./undo.js";
@@ -96,11 +95,11 @@ export interface InstanceRecord {
 
 export const instancePart = "instance";
 /** What a request about the instance itself looks at. */
-export const instanceParts: readonly string[] = [instancePart];
+export const instanceParts: readonly (typeof instancePart)[] = [instancePart];
 
-export function instanceData(resource: Resource | undefined): InstanceData | undefined {
-  if (resource === undefined || resource.data === null) return undefined;
-  return resource.data as unknown as InstanceData;
+/** Of an instance's resource. One of which nothing but entries was ever written has none. */
+export function instanceData(resource: { readonly data: InstanceData | null } | undefined): InstanceData | undefined {
+  return resource?.data ?? undefined;
 }
 
 /** `null`: there is none, or it goes with what is offered now. */
@@ -108,6 +107,9 @@ export function revisionOf(data: InstanceData | undefined): string | null {
   return data?.revision ?? null;
 }
 
-export function instanceRecord(resource: Resource | undefined): InstanceRecord | undefined {
-  return resource?.parts.get(instancePart) as unknown as InstanceRecord | undefined;
+/** Of an instance's resource. */
+export function instanceRecord(
+  resource: { readonly parts: { get(id: typeof instancePart): InstanceRecord | undefined } } | undefined,
+): InstanceRecord | undefined {
+  return resource?.parts.get(instancePart);
 }
