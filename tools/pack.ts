@@ -51,9 +51,11 @@ function prepare(source: string, stage: string): void {
     "false",
   ]);
   const tsc = join(root, "node_modules", ".bin", "tsc");
-  execFileSync(tsc, ["-p", source, "--outDir", join(stage, "dist"), "--tsBuildInfoFile", "null", ...plain], {
-    stdio: ["ignore", "inherit", "inherit"],
-  });
+  // What must not know Node.js is compiled apart from what does.
+  for (const config of readdirSync(source).filter((name) => /^tsconfig.*\.json$/.test(name))) {
+    const to = ["--outDir", join(stage, "dist"), "--tsBuildInfoFile", "null"];
+    execFileSync(tsc, ["-p", join(source, config), ...to, ...plain], { stdio: ["ignore", "inherit", "inherit"] });
+  }
 }
 
 // `npm run pack [-- FOLDER]`

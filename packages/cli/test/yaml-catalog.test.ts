@@ -122,7 +122,7 @@ test("a file that cannot be read is told, with status 2; one that says nothing o
   const cwd = folderWith({ "broken.yml": "a: [1\n", "other.yml": "server: { port: 1 }\n" });
   const broken = await run(["config", "import-spring", "broken.yml"], { cwd });
   expect([broken.status, broken.stdout]).toEqual([2, ""]);
-  expect(broken.stderr).toMatch(/^broken.yml:2:1 is not indented/);
+  expect(broken.stderr).toMatch(/^broken.yml:1:4 this \[ is not closed/);
   const missing = await run(["config", "import-spring", "none.yml"], { cwd });
   expect([missing.status, missing.stderr]).toEqual([2, "none.yml is not there\n"]);
   expect((await run(["config", "import-spring", "other.yml"], { cwd })).status).toBe(0);

@@ -652,7 +652,8 @@ function ruleEntry(
 function noteEffect(draft: Draft, { part, of, outlived }: Effect, result: unknown): void {
   const note = { at: draft.base.now, ...of, result: result === undefined ? null : result, accepted: draft.accepted };
   checkJsonType(result, "the result of a transaction");
-  draft.putParts.set(part, toJsonText(note, limits.jsonBytes, "the result of a transaction"));
+  // As large as the result of a step may be: it becomes one, after this commit.
+  draft.putParts.set(part, toJsonText(note, limits.jsonBytes - 65_536, "the result of a transaction"));
   for (const id of outlived) draft.deleteParts.add(id);
 }
 

@@ -1,10 +1,11 @@
-import { describe, expect, test } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { Operation } from "../src/engine/attempt.js";
 import { RetryLater } from "../src/errors.js";
 import { openJournal } from "../src/journal.js";
 import { memoryStore } from "../src/stores/memory.js";
-import { faultyStore, manualClock } from "../src/testing/index.js";
-import { accept, by, kindsOf, Latch, settle, startJournal } from "./faults-fixture.js";
+import { faultyStore, interposedStore, manualClock } from "../src/testing/index.js";
+import { accept, by, kindsOf, Latch, settle, startJournal, until } from "./faults-fixture.js";
 
 /** Runs until it is told to stop, or may end. */
 function longRunning() {
@@ -121,3 +122,67 @@ test("a lease that is given back late, after a claim has found it again, is give
   await clock.advance(10_000);
   expect((await one.journal.operation("r1", id))?.outcome).toMatchObject({ kind: "succeeded" });
 });
+
+test("what reads a queue page by page, while another process works on it, ends each of its operations once", async () => {
+  const shared = memoryStore();
+  let ran = 0;
+  let mayRun = 0;
+  const run = async ({ signal }: Operation) => {
+    while (mayRun <= ran && !signal.aborted) await sleep(1);
+    ran++;
+  };
+  const kinds = { work: { run } };
+  const one = await startJournal({ store: shared, kinds });
+  const accepted = Array.from({ length: 200 }, () => ({ kind: "work" }));
+  for (let n = 0; n < 3; n++)
+    await one.journal.transact("r1", () => ({ result: null, change: { accept: accepted } }), { by });
+  // Between the pages of the other one, this one moves the queue on, and then stands still.
+  let pages = 0;
+  const slow = interposedStore(shared, async ({ method }, go) => {
+    const answer = await go();
+    if (method !== "parts" || pages++ >= 10) return answer;
+    mayRun += 20;
+    await until("the queue moves on", () => ran >= mayRun);
+    await settle();
+    return answer;
+  });
+  const other = await openJournal({ store: slow, kinds });
+  onTestFinished(() => other.kill().catch(() => undefined));
+  const drop = { cancel: { others: true, reason: "deleted" } } as const;
+  await other.transact("r1", () => ({ result: null, change: drop }), { by });
+  await until("nothing is open", async () => (await one.journal.read("r1"))?.open.length === 0);
+  const settled: string[] = [];
+  for (let after = 0; ; ) {
+    const page = await one.journal.entries("r1", { after, limit: 500 });
+    for (const { kind, operation } of page) if (kind === "settled") settled.push(operation ?? "");
+    after = page.at(-1)?.seq ?? after;
+    if (page.length < 500) break;
+  }
+  expect(settled).toHaveLength(600);
+  expect(new Set(settled).size).toBe(600);
+  expect((await one.journal.read("r1"))?.queued).toBe(0);
+});
+
+test("two operations that change each other's resource do not wait for each other for ever", async () => {
+  // A store that takes its time: leases have to be confirmed between the steps.
+  const store = interposedStore(memoryStore(), async (_call, go) => {
+    await sleep(200);
+    const answer = await go();
+    await sleep(200);
+    return answer;
+  });
+  const hit = { result: null, change: { entries: [{ kind: "hit", payload: null }] } };
+  const cross = {
+    run: async (operation: Operation) => {
+      for (let n = 0; n < 5; n++) await operation.transact(`hit ${n}`, String(operation.input), () => hit);
+    },
+  };
+  const { journal } = await startJournal({ store, kinds: { cross } });
+  const [a, b] = await Promise.all([
+    accept(journal, "a", { kind: "cross", input: "b" }),
+    accept(journal, "b", { kind: "cross", input: "a" }),
+  ]);
+  const ended = async (key: string, id: string) => (await journal.operation(key, id))?.outcome ?? undefined;
+  expect(await until("the one ends", () => ended("a", a), 50_000)).toMatchObject({ kind: "succeeded" });
+  expect(await until("the other ends", () => ended("b", b), 50_000)).toMatchObject({ kind: "succeeded" });
+}, 60_000);

@@ -312,8 +312,12 @@ export class Draft {
 
   /** Ends operations that still wait in parts: their time is up. `rest`: the earliest deadline of the others. */
   settleQueued(ids: readonly string[], outcome: Outcome, rest: number | null): void {
-    for (const operation of this.#needToEnd(ids)) this.settle(operation, outcome, becauseOf(operation));
+    // Before they end: what a settle puts into the queue may have an earlier one.
     this.state = { ...this.state, queuedDeadlineAt: rest };
+    for (const operation of this.#needToEnd(ids)) {
+      // The end of one may have brought the end of another.
+      if (this.#find(operation.id) !== undefined) this.settle(operation, outcome, becauseOf(operation));
+    }
     if (this.isEmpty) this.touch("a deadline was looked for");
   }
 

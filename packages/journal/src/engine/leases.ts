@@ -229,6 +229,24 @@ export class Leases {
     }
   }
 
+  /** The same for who must not wait for the cell's turn. What is not certain counts as lost: the operation is begun anew. */
+  async confirmWithoutTurn(cell: Cell, options: WriteOptions): Promise<void> {
+    const { store, writer, time } = this.#ports;
+    const owner = this.#owner;
+    if (owner === null || cell.held === undefined) throw new JournalError("lease-lost");
+    if (cell.held.until - time.now() > this.#leaseMs - trustMs) return;
+    const { key } = cell;
+    const { epoch } = cell.held;
+    let asked = 0;
+    const ask = () => {
+      asked = time.now();
+      return store.renew(owner, [{ key, epoch }], this.#leaseMs);
+    };
+    const kept = await writer.persist("renew", ask, options);
+    if (kept.length === 0 || cell.held?.epoch !== epoch) throw new JournalError("lease-lost");
+    cell.held.until = Math.max(cell.held.until, asked + this.#leaseMs);
+  }
+
   /** Within the cell's turn. */
   async #prove(cell: Cell, attempt: Attempt, options: WriteOptions): Promise<void> {
     const { store, writer, time } = this.#ports;

@@ -16,7 +16,7 @@ export interface ReadWithQueue {
 const pageSize = 500;
 /** Of one part, no more waiting operations than this are looked for. */
 const mostAbout = 100;
-/** How often it is read anew because others changed it meanwhile. After that what was found counts: a change made on it would be refused. */
+/** How often it is read anew because others changed it meanwhile. After that the older record counts: a change made on it is refused. */
 const mostTries = 5;
 
 /**
@@ -40,9 +40,12 @@ export async function readWithQueue(
     const texts = again === undefined ? [] : [...again.parts];
     const waiting = new Map(queue.map(({ id, body }) => [id, body]));
     for (const [id, body] of texts) if (own.has(id) && isAbout(body, behind)) waiting.set(id, body);
-    const isSame = again?.record.seq === found.record.seq;
+    const isSame = again?.record.seq === found.record.seq && again.record.epoch === found.record.epoch;
+    const inOrder = new Map([...waiting].sort(byNumber));
+    // With the newer record the listing would be taken for one of the same moment, and operations end twice or never.
+    if (!isSame && tries === mostTries) return { found, waiting: inOrder };
     found = again && { record: again.record, parts: new Map(texts.filter(([id]) => !own.has(id))) };
-    if (isSame || tries === mostTries) return { found, waiting: new Map([...waiting].sort(byNumber)) };
+    if (isSame) return { found, waiting: inOrder };
   }
 }
 

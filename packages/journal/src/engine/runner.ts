@@ -247,7 +247,8 @@ export class Runner implements AttemptHost {
       of,
       outlived: await outlivedNotes(this.#ports, key, part),
       confirm: async () => {
-        await this.confirmLease(attempt);
+        // Within the turn of the other resource: two that change each other's would wait for each other's turn for ever.
+        await this.#ports.leases.confirmWithoutTurn(this.#cellOf(attempt), { mayGoOn: () => this.#mayGoOn(attempt) });
         if (attempt.interrupted !== undefined) throw attempt.interrupted;
       },
     };

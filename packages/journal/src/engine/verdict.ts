@@ -57,7 +57,9 @@ export function messageOf(thrown: unknown): string {
   return said.length > longestMessage ? `${said.slice(0, longestMessage - 1)}…` : said;
 }
 
-const unkeepable: ReadonlySet<string> = new Set(["not-serialisable", "too-large", "step-repeated", "invalid-change"]);
+const unkeepable: ReadonlySet<string> = new Set([
+  ...["not-serialisable", "too-large", "step-repeated", "invalid-change", "invalid-key"],
+]);
 
 function waitOf({ afterMs }: RetryLater): number {
   return Number.isFinite(afterMs) ? Math.min(limits.longestMs, Math.max(0, Math.ceil(afterMs))) : 0;
