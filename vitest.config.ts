@@ -9,6 +9,7 @@ const withServers = [
   "{postgres,mysql}-*",
   "several-processes",
   "admin-replicas",
+  "service-source-replicas",
   "storms",
   "rolling-restart",
   "migrate",

@@ -1,9 +1,7 @@
 import type { Json } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
-import { postgresStore } from "@osbert/journal/postgres";
-import pg from "pg";
-import { describe, expect, inject, onTestFinished, test, vi } from "vitest";
-import { type BrokerOptions, createBroker, followedServices, type Service } from "../src/index.js";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { type BrokerOptions, followedServices, type Service } from "../src/index.js";
 import type { BrokerEvent } from "../src/observe/index.js";
 import { type TestBroker, testBroker } from "../src/testing/index.js";
 
@@ -331,33 +329,4 @@ test("a service with a revision that leaves a list is retired like any other", a
   await flow.broker.offer([], { retirePlansInUse: true });
   expect((await bind(flow, "i1", "b1")).status).toBe(422);
   expect((await deprovision(flow, "i1", "false")).status).toBe(200);
-});
-
-test("what one process publishes is offered by all that share the store", async () => {
-  const url = inject("postgresUrl");
-  expect(url, "PostgreSQL is never left out").not.toBeNull();
-  const schema = `source_${process.pid}_${Date.now()}`;
-  const brokers = await Promise.all(
-    [1, 2].map(async () => {
-      const own = source();
-      const pool = new pg.Pool({ connectionString: url as string });
-      const broker = createBroker({
-        stderr: "nothing",
-        services: own.services,
-        store: postgresStore(pool, { schema }),
-      });
-      onTestFinished(async () => {
-        await broker.stop({ drainMs: 0 });
-        await pool.end();
-      });
-      await broker.start();
-      return Object.assign(own, { broker });
-    }),
-  );
-  const [one, other] = brokers as [(typeof brokers)[0], (typeof brokers)[0]];
-  await one.publish(["1"]);
-  expect(one.broker.catalog.services.get(serviceId)?.service.revision).toBe("1");
-  await vi.waitFor(() => expect(other.broker.catalog.services.get(serviceId)?.service.revision).toBe("1"), 20_000);
-  await other.publish(["2"]);
-  await vi.waitFor(() => expect(one.broker.catalog.services.get(serviceId)?.service.revision).toBe("2"), 20_000);
 });
