@@ -1,4 +1,5 @@
 import { defaultExclude, defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // Tests run from source: no build is needed for an import of another package.
 const conditions = ["@osbert/source"];
@@ -10,16 +11,78 @@ const withServers = [
   "several-processes",
   "admin-replicas",
   "service-source-replicas",
+  "bundle-{replicas,kills}",
+  "registry-{replicas,storm}",
+  "reconcile-kills",
+  "job-take-over",
   "storms",
   "rolling-restart",
   "migrate",
 ];
-const slow = ["crash*", "fuzz", "faults-steps"];
+const slow = [
+  "async-bind-seed",
+  "crash*",
+  "fuzz",
+  "faults-steps",
+  "process-runner*",
+  "cancelled-jobs",
+  "killed-platform",
+  "jobs-of-a-broker",
+  "container-runner",
+  "engine-trouble",
+  "open-runner",
+  "image-mirror",
+  "classic-and-ansible",
+  "bundles-in-containers",
+  // Of programs that are started for each test, the packages' tests start enough.
+  ...[
+    "admin-commands",
+    "misbehave",
+    "bundle",
+    "bundle-guide",
+    "bundle-preview",
+    "bundles",
+    "config",
+    "keys",
+    "operating",
+    "platform-serve",
+    "program",
+    "serve",
+  ],
+  ...["answer-classes", "answers-of-brokers", "waiting", "engine-limits", "wire"],
+];
 const leftOut = [
   "tools/**",
   "examples/**",
   ...[...withServers, ...slow].map((name) => `packages/*/test/**/${name}.test.ts`),
 ];
+
+// Those that take a minute or more, the longest first: whatever begins last is waited for alone. Without a cache, vitest goes by size.
+const longest = [
+  ...[
+    "engine-conformance",
+    "crash",
+    "packages",
+    "tutorial",
+    "created-project",
+    "store-conformance",
+    "model",
+    "crash-chaos",
+    "keys",
+    "postgres-plans",
+  ],
+  ...["operating", "serve", "admin-commands", "several-processes", "storms", "fuzz", "rolling-restart"],
+];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const at = longest.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+      return at < 0 ? longest.length : at;
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
 
 export default defineConfig({
   resolve: { conditions },
@@ -33,5 +96,6 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 2,
     reporters: ["default"],
+    sequence: { sequencer: LongestFirst },
   },
 });

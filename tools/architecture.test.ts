@@ -13,19 +13,22 @@ test("every file that ARCHITECTURE.md names is there", () => {
   expect(named.filter((path) => !existsSync(join(root, "packages", path)))).toEqual([]);
 });
 
-test("the picture of broker has the layers of the table, those above before those that they import", () => {
-  const [, picture = ""] = /## Inside broker\n+```\n(.*?)```/s.exec(page) ?? [];
-  const drawn = picture
-    .split("\n")
-    .flatMap((line) => (/^([a-z]+(?:[ ,]+[a-z]+)?) {2,}/.exec(line)?.[1] ?? "").match(/[a-z]+/g) ?? []);
-  const { folders = {} } = rooms.broker ?? {};
-  const beside = ["observe", "broker.ts"];
-  expect([...drawn].sort()).toEqual(
-    Object.keys(folders)
-      .filter((name) => !beside.includes(name))
-      .sort(),
-  );
-  for (const [folder, imports] of Object.entries(folders).filter(([name]) => !beside.includes(name)))
-    for (const below of imports.filter((name) => !beside.includes(name)))
-      expect(drawn.indexOf(below), `${folder} imports ${below}`).toBeGreaterThan(drawn.indexOf(folder));
-});
+test.each(["broker", "bundles", "platform"])(
+  "the picture of %s has the layers of the table, those above before those that they import",
+  (room) => {
+    const [, picture = ""] = new RegExp(`## Inside ${room}\\n+\`\`\`\\n(.*?)\`\`\``, "s").exec(page) ?? [];
+    const drawn = picture
+      .split("\n")
+      .flatMap((line) => (/^([a-z]+(?:[ ,]+[a-z]+)?) {2,}/.exec(line)?.[1] ?? "").match(/[a-z]+/g) ?? []);
+    const { folders = {} } = rooms[room] ?? {};
+    const beside = { broker: ["observe", "broker.ts"], platform: ["platform.ts"] }[room] ?? [];
+    expect([...drawn].sort()).toEqual(
+      Object.keys(folders)
+        .filter((name) => !beside.includes(name))
+        .sort(),
+    );
+    for (const [folder, imports] of Object.entries(folders).filter(([name]) => !beside.includes(name)))
+      for (const below of imports.filter((name) => !beside.includes(name)))
+        expect(drawn.indexOf(below), `${folder} imports ${below}`).toBeGreaterThan(drawn.indexOf(folder));
+  },
+);

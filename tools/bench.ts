@@ -4,18 +4,20 @@ import { fileURLToPath } from "node:url";
 import { benchmarksPage } from "./benchmarks-page.js";
 
 /**
- * `npm run bench [-- --quick]`: all benchmarks, the journal's and then the broker's, one process at a time. Without `--quick` what came
+ * `npm run bench [-- --quick]`: all benchmarks, the journal's, the broker's and that of bundles, one process at a time. Without `--quick` what came
  * out becomes docs/benchmarks.md. A figure that misses its target is told, and fails nothing: machines differ.
  */
 const args = process.argv.slice(2);
 const isQuick = args.includes("--quick");
 if (args.some((argument) => argument !== "--quick")) {
-  console.error("npm run bench takes --quick alone; for more: npm run bench:journal -- --help, npm run bench:broker");
+  console.error(
+    "npm run bench takes --quick alone; for more: npm run bench:journal -- --help, bench:broker, bench:bundles",
+  );
   process.exit(2);
 }
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-for (const script of ["bench:journal", "bench:broker"]) {
+for (const script of ["bench:journal", "bench:broker", "bench:bundles"]) {
   console.error(`\n${script}`);
   const { status } = spawnSync("npm", ["run", "--silent", script, "--", ...args], { cwd: root, stdio: "inherit" });
   if (status !== 0) process.exit(status ?? 1);
@@ -23,6 +25,6 @@ for (const script of ["bench:journal", "bench:broker"]) {
 
 if (!isQuick) {
   const read = (name: string) => JSON.parse(readFileSync(`${root}.bench/${name}.json`, "utf8"));
-  writeFileSync(`${root}docs/benchmarks.md`, benchmarksPage(read("journal"), read("broker")));
+  writeFileSync(`${root}docs/benchmarks.md`, benchmarksPage(read("journal"), read("broker"), read("bundles")));
   console.error("\ndocs/benchmarks.md is written");
 }

@@ -35,8 +35,18 @@ export interface BrokerReport {
   readonly fills: readonly Row[];
 }
 
+/** What the benchmark of bundles writes; see packages/bundles/bench/main.ts. */
+export interface BundlesReport {
+  readonly command: string;
+  readonly load: number;
+  readonly tookSeconds: number;
+  readonly leftOut: readonly string[];
+  /** The head and a row for each figure. */
+  readonly table: readonly (readonly string[])[];
+}
+
 /** docs/benchmarks.md: figures with what they were measured on, and what they are held against. */
-export function benchmarksPage(journal: JournalReport, broker: BrokerReport): string {
+export function benchmarksPage(journal: JournalReport, broker: BrokerReport, bundles: BundlesReport): string {
   const { machine, fsync } = journal;
   return `# Benchmarks
 
@@ -48,7 +58,7 @@ the absolute numbers beside it belong to this machine alone. A target that is mi
 | machine | ${machine.cores} cores (${machine.cpu.trim()}), ${machine.memoryGb} GB |
 | software | Node ${machine.node}, ${machine.stores.join(", ")} |
 | disk | fdatasync of 4 KiB: p50 ${fsync.p50Ms.toFixed(2)} ms, p99 ${fsync.p99Ms.toFixed(2)} ms |
-| load before | ${machine.load.toFixed(1)} (journal), ${broker.load.toFixed(1)} (broker) |
+| load before | ${machine.load.toFixed(1)} (journal), ${broker.load.toFixed(1)} (broker), ${bundles.load.toFixed(1)} (bundles) |
 | date | ${journal.date.slice(0, 10)} |
 
 ## The broker over HTTP
@@ -62,6 +72,13 @@ With ${broker.instances.toLocaleString("en")} instances in the store, against th
 
 ${rows("with many", "with few", broker.fills)}
 
+## Bundles
+
+\`${bundles.command}\`, ${bundles.tookSeconds} seconds. The registry is Debian's docker-registry on this machine, read with the default concurrency; stores are SQLite at
+\`synchronous=FULL\`. A bundle of 15,000 has two plans with schemas.
+
+${table(bundles.table)}
+${bundles.leftOut.map((line) => `\nLeft out: ${line}\n`).join("")}
 ## The journal
 
 \`${journal.command}\`, ${journal.tookSeconds} seconds.

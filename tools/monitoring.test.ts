@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -40,15 +40,12 @@ test("every query of the rules and the board finds what it looks for in a broker
 
   const prometheus = await startPrometheus(programs.prometheus, url);
   // A service that always fails, and one that does not, so that every figure has something to tell.
-  for (const [service, at] of ["works", "fails", "works"].map((name, index) => [name, index] as const))
-    await fetch(`${url}/v2/service_instances/${service}-${at}?accepts_incomplete=true`, {
+  const notes = await offered(url, "notes");
+  const asked = ["works", "fails", "works"].map((name) => ({ service_id: name, plan_id: `${name}-plan` }));
+  for (const [index, ids] of [...asked, notes].entries())
+    await fetch(`${url}/v2/service_instances/i${index}?accepts_incomplete=true`, {
       method: "PUT",
-      body: JSON.stringify({
-        service_id: service,
-        plan_id: `${service}-plan`,
-        organization_guid: "o",
-        space_guid: "s",
-      }),
+      body: JSON.stringify({ ...ids, organization_guid: "o", space_guid: "s" }),
       headers: { ...as("platform"), "content-type": "application/json", "x-broker-api-version": "2.17" },
     });
   for (const { title, query } of boardQueries()) {
@@ -89,12 +86,28 @@ async function startBroker(): Promise<{ readonly url: string }> {
   const folder = mkdtempSync(join(tmpdir(), "osbert-monitoring-"));
   writeFileSync(join(folder, "services.ts"), services);
   writeFileSync(join(folder, "osbert.yaml"), settings);
+  mkdirSync(join(folder, "bundles", "notes"), { recursive: true });
+  writeFileSync(join(folder, "bundles", "notes", "osbert.yaml"), bundle);
   const { url, child } = await startOsbert(folder);
   onTestFinished(() => {
     child.kill("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   });
   return { url };
+}
+
+/** The ids of a bundle's service, as soon as it was read. */
+async function offered(url: string, name: string): Promise<{ readonly service_id: string; readonly plan_id: string }> {
+  const headers = { ...as("platform"), "x-broker-api-version": "2.17" };
+  let found: { readonly id: string; readonly plans: readonly { readonly id: string }[] } | undefined;
+  await until(`${name} in the catalog`, async () => {
+    const { services: all } = (await (await fetch(`${url}/v2/catalog`, { headers })).json()) as {
+      services: ({ readonly name: string } & NonNullable<typeof found>)[];
+    };
+    found = all.find((service) => service.name === name);
+    return found !== undefined;
+  });
+  return { service_id: found?.id ?? "", plan_id: found?.plans[0]?.id ?? "" };
 }
 
 const services = `
@@ -114,6 +127,16 @@ listen: { port: 0 }
 credentials: [{ username: platform, password: secret }]
 metrics: { enabled: true, credentials: [{ username: prometheus, password: secret }] }
 log: { level: error }
+bundles: { unsandboxed: true, sources: [{ name: ours, type: folder, path: bundles, interval: 10s }] }
+`;
+
+const bundle = `
+osbert: 1
+name: notes
+version: 1.0.0
+description: a bundle that does nothing
+command: ["true"]
+plans: { only: { description: the only one } }
 `;
 
 function as(username: string): { readonly authorization: string } {

@@ -30,8 +30,10 @@ test("every package is packed, with its licence, without maps to sources that ar
       "create-osbert",
       "osbert",
       "osbert-broker",
+      "osbert-bundles",
       "osbert-journal",
       "osbert-journal-suites",
+      "osbert-platform",
       "osbert-protocol",
       "osbert-server",
     ].sort(),
@@ -121,6 +123,7 @@ function importsOfEverything(project: string): string {
     "@osbert/journal-suites",
     "@osbert/server",
     "@osbert/broker",
+    "@osbert/bundles",
     "osbert",
   ];
   const paths = names.flatMap((name) => {

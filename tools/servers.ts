@@ -98,6 +98,63 @@ pool_mode = ${mode}
   }));
 }
 
+/** How a registry asks who comes. `htpasswd`: as `registryAccount`. `token`: with one that the certificate's key has signed. */
+export type RegistryAuthentication =
+  | { readonly kind: "none" }
+  | { readonly kind: "htpasswd" }
+  | { readonly kind: "token"; readonly realm: string; readonly service: string; readonly certificate: string };
+
+export const registryAccount = { username: "osbert", password: "let-osbert-in" };
+const registryPasswords = "osbert:$2y$05$Qd0nqB2sVtHk3jYbX9rLWugQbmsoJMi7Wi9xwFOY4Dfqht37GY/SG\n";
+
+/** Debian's docker-registry, with its images in a folder of its own, or in one that is given, that anybody may write, and that stays. */
+export async function startRegistry(
+  authentication: RegistryAuthentication,
+  images?: string,
+): Promise<RunningServer | LeftOut> {
+  const program = findProgram("docker-registry");
+  if (program === undefined) return { leftOut: "no docker-registry found; apt-get install docker-registry" };
+  return startOnFreePort("registry", ["docker-registry"], registryVersion, (home, port) => ({
+    url: `http://127.0.0.1:${port}`,
+    process: runServer(
+      home,
+      'exec "$1" serve "$2"',
+      [program, writeSecret(home, "config.json", JSON.stringify(registryConfig(home, port, authentication, images)))],
+      "TERM",
+    ),
+  }));
+}
+
+/** JSON is YAML. */
+function registryConfig(
+  home: ServerHome,
+  port: number,
+  authentication: RegistryAuthentication,
+  images = join(home.directory, "data"),
+): object {
+  return {
+    version: 0.1,
+    log: { level: "error" },
+    storage: { filesystem: { rootdirectory: images }, delete: { enabled: true } },
+    http: { addr: `127.0.0.1:${port}` },
+    ...registryAuth(home, authentication),
+  };
+}
+
+function registryAuth(home: ServerHome, authentication: RegistryAuthentication): object {
+  if (authentication.kind === "none") return {};
+  if (authentication.kind === "htpasswd")
+    return { auth: { htpasswd: { realm: "test", path: writeSecret(home, "htpasswd", registryPasswords) } } };
+  const { realm, service, certificate } = authentication;
+  const rootcertbundle = writeSecret(home, "tokens.pem", certificate);
+  return { auth: { token: { realm, service, issuer: "test", rootcertbundle } } };
+}
+
+async function registryVersion(url: string): Promise<string> {
+  const { headers } = await fetch(`${url}/v2/`);
+  return `distribution ${headers.get("docker-distribution-api-version")}`;
+}
+
 // $1: folder of programs, $2: password file, $3: port.
 const postgresScript = `
 [ -e data ] || "$1/initdb" --pgdata=data --username=postgres --pwfile="$2" --auth=scram-sha-256 --encoding=UTF8 --locale=C --no-sync >/dev/null

@@ -1,6 +1,14 @@
 import { basename } from "node:path";
 import { testedIds } from "./cited-ids.js";
-import { introductionOf, promises, requirements } from "./requirements.js";
+import {
+  bundleCases,
+  type Case,
+  introductionOf,
+  platformCases,
+  promises,
+  requirements,
+  type Section,
+} from "./requirements.js";
 
 const tested = testedIds();
 
@@ -39,6 +47,33 @@ export function promisesPage(): string {
       "| id | name | promise | tests |",
       "|---|---|---|---|",
       ...rows.map(({ id, name, promise }) => row([id, name, promise, testsOf(id)])),
+    ]),
+    "",
+  ].join("\n");
+}
+
+/** The reference page of the cases of bundles. Those that no test names are to be seen as such. */
+export function bundleCasesPage(): string {
+  return casesPage("bundle-cases.md", bundleCases);
+}
+
+/** The reference page of the cases of a platform. */
+export function platformCasesPage(): string {
+  return casesPage("platform-cases.md", platformCases);
+}
+
+function casesPage(file: string, cases: readonly Section<Case>[]): string {
+  return [
+    introductionOf(file),
+    "",
+    `[The requirements of the specification](requirements.md) and [the promises](promises.md) have ids of their own. ${generated}`,
+    ...cases.flatMap(({ heading, rows }) => [
+      "",
+      heading,
+      "",
+      "| id | when | what happens | tests |",
+      "|---|---|---|---|",
+      ...rows.map(({ id, when, happens }) => row([id, when, happens, testsOf(id) || "*no test names it*"])),
     ]),
     "",
   ].join("\n");

@@ -19,6 +19,13 @@ export interface Promised {
   readonly promise: string;
 }
 
+/** What Osbert does in a case of bundles and their registries, or of a platform and its brokers. */
+export interface Case {
+  readonly id: string;
+  readonly when: string;
+  readonly happens: string;
+}
+
 export interface Section<Row> {
   /** As it stands in the file: `## On a broker` opens a side, `### VER: API version header` a family of ids. */
   readonly heading: string;
@@ -41,6 +48,12 @@ export const promises: readonly Section<Promised>[] = sectionsOf(
   "promises.md",
   ([id = "", name = "", promise = ""]) => ({ id, name, promise }),
 );
+
+const toCase = ([id = "", when = "", happens = ""]: readonly string[]): Case => ({ id, when, happens });
+
+export const bundleCases: readonly Section<Case>[] = sectionsOf("bundle-cases.md", toCase);
+
+export const platformCases: readonly Section<Case>[] = sectionsOf("platform-cases.md", toCase);
 
 /** True of a requirement on a platform. All others are on a broker. */
 export function isOfPlatform({ id }: Requirement): boolean {

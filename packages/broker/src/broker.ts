@@ -17,25 +17,28 @@ import { Operator } from "./admin/operator.js";
 import { Pauses } from "./admin/pauses.js";
 import {
   type BrokerCatalog,
+  type BuildOptions,
   buildCatalog,
   type CatalogOptions,
+  catalogWith,
   knownCatalog,
   retiring,
   unknownCatalog,
 } from "./catalog/catalog.js";
 import { Offer } from "./catalog/offer.js";
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
-import { isServiceSource, type ServiceSource } from "./catalog/service-source.js";
+import { type AdminRoutes, isServiceSource, type ServiceSource } from "./catalog/service-source.js";
 import { type Endpoints, endpointsOf } from "./endpoints/endpoints.js";
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
-import { instancePlace } from "./observe/place.js";
 import { StoreProbe } from "./observe/readiness.js";
 import type { Tracing } from "./observe/tracing.js";
 import { aroundOf, brokerEvent, type Watch, watchOf } from "./observe/watch.js";
 import { type Cleanup, cleanupRule } from "./operations/cleanup.js";
 import { operationKinds } from "./operations/operation-kinds.js";
+import type { RunPorts } from "./operations/run-ports.js";
 import { bindingPrefix } from "./records/binding-record.js";
+import { addressOrKey } from "./records/instance-key.js";
 import { instanceResource } from "./records/instance-resource.js";
 import { neededToUndo } from "./records/undo.js";
 import type { AsyncRules } from "./service/async-rule.js";
@@ -114,6 +117,8 @@ export interface Broker {
   readonly endpoints: Endpoints;
   /** The durable operations beneath. Throws until the broker has started. */
   readonly journal: Journal;
+  /** Routes that the source of the services adds to the admin API. For the wire. */
+  readonly adminRoutes: AdminRoutes | undefined;
   /** What an operator sees and does. Throws until the broker has started. */
   readonly operator: Operator;
 }
@@ -129,6 +134,7 @@ const bindingPage = 500;
 /** Makes a broker of services. Throws a CatalogError, with every fault and its place, if what they offer breaks the specification. */
 export function createBroker(options: BrokerOptions): Broker {
   const source = isServiceSource(options.services) ? options.services : undefined;
+  const ofSource: BuildOptions = { ...options, areChecked: source?.servicesAreChecked ?? false };
   const offer = new Offer(
     isServiceSource(options.services) ? unknownCatalog : buildCatalog(options.services, options),
     source && ((serviceId, revision) => source.resolve(serviceId, revision)),
@@ -169,8 +175,9 @@ export function createBroker(options: BrokerOptions): Broker {
     warn(next.warnings.filter((warning) => !known.has(warningText(warning))));
   };
   /** What a source gives that cannot be offered is told, and what was offered before stays: it must not take the broker down. */
-  const takeFromSource = ({ services }: ServiceSource) => {
-    if (services !== undefined) take(buildCatalog(services, options));
+  const takeFromSource = (from: ServiceSource) => {
+    if (from.services === undefined) return;
+    take(catalogWith(buildCatalog(from.services, ofSource), { changedAt: from.changedAt ?? null }));
   };
   const followSource = () => {
     try {
@@ -192,13 +199,18 @@ export function createBroker(options: BrokerOptions): Broker {
     ).items;
   const open = async () => {
     stopping = false;
-    const kinds = operationKinds({
+    const ports: RunPorts = {
       serviceOf: (serviceId, revision) => offer.serviceOf(serviceId, revision),
+      catalog: () => offer.catalog,
+      judge: source?.judge,
+      now: () => started().journal.now(),
       bindingsOf,
       passedOver: (key, operation, calls) =>
-        watch?.tell({ kind: "passed over", ...instancePlace(key), operation, calls }),
-    });
-    const journal = await openJournal({ ...options.journal, ...watching(options, watch, probe), retention, kinds });
+        watch?.tell({ kind: "passed over", ...addressOrKey(key), operation, calls }),
+    };
+    const kinds = operationKinds(ports, source?.kinds);
+    const watched = watching(options, watch, probe, (event) => tellGone(source, event));
+    const journal = await openJournal({ ...options.journal, ...watched, retention, kinds });
     // Before the first operation can begin.
     const pauses = await Pauses.of(journal).catch((error: unknown) => giveUp(journal, error));
     const cascade = options.cascade ?? false;
@@ -210,6 +222,8 @@ export function createBroker(options: BrokerOptions): Broker {
       journal,
       catalog: () => offer.catalog,
       catalogOf,
+      hasRevisions: source !== undefined,
+      judge: source?.judge,
       async: options.async ?? {},
       syncTimeoutMs: options.syncTimeoutMs ?? defaultSyncTimeoutMs,
       cascade,
@@ -222,7 +236,7 @@ export function createBroker(options: BrokerOptions): Broker {
       sourceIsOpen = source !== undefined;
       await source?.open({
         journal,
-        check: (services) => void buildCatalog(services, options),
+        check: (services) => void buildCatalog(services, ofSource),
         changed: followSource,
       });
       followSource();
@@ -290,6 +304,7 @@ export function createBroker(options: BrokerOptions): Broker {
       return offer.catalog.warnings;
     },
     minimumApiVersion,
+    adminRoutes: source?.admin,
     get endpoints() {
       return started().endpoints;
     },
@@ -331,6 +346,12 @@ async function writeSomething(journal: Journal): Promise<void> {
   await journal.transact(probeKey, () => ({ result: null, change }), { by, timeoutMs: readinessMs });
 }
 
+function tellGone(source: ServiceSource | undefined, event: JournalEvent): void {
+  if (event.kind !== "settled" || event.operationKind !== "deprovision" || event.outcome !== "succeeded") return;
+  const { service } = event.labels;
+  if (service !== undefined) source?.instanceGone?.(service);
+}
+
 /**
  * The store, and what the journal is given so that it can be watched. An observer of the journal alone is told, too. Calls of the store
  * are looked at one by one only if someone wants to measure them.
@@ -339,13 +360,15 @@ function watching(
   { store, journal }: BrokerOptions,
   watch: Watch | undefined,
   probe: StoreProbe,
+  besides: (event: JournalEvent) => void,
 ): Pick<JournalOptions, "store" | "observe" | "around"> {
   const noticed = (event: JournalEvent) => {
     probe.noticeEvent(event);
+    besides(event);
     journal?.observe?.(event);
   };
   if (watch === undefined) return { store, observe: noticed };
-  const { tell, tracing, measuresStore, catalog } = watch;
+  const { tell, needs, tracing, measuresStore, catalog } = watch;
   const heard = (event: StoreAnswered) => {
     probe.notice(event);
     tell(event);
@@ -353,7 +376,7 @@ function watching(
   return {
     store: measuresStore ? observedStore(store, heard) : store,
     observe: (event) => {
-      tell(brokerEvent(event, catalog()));
+      if (needs(event)) tell(brokerEvent(event, catalog()));
       noticed(event);
     },
     ...(tracing !== undefined && { around: aroundOf(tracing, catalog) }),

@@ -7,10 +7,23 @@ export { type BrokerCatalog, buildCatalog, CatalogError, type CatalogOptions } f
 export { type FollowedServices, type FollowedServicesOptions, followedServices } from "./catalog/followed-services.js";
 export { type PlanInUse, PlansInUseError } from "./catalog/plans-in-use.js";
 export type { SchemaDraft } from "./catalog/published-schema.js";
-export type { ServiceSource, ServiceSourcePorts } from "./catalog/service-source.js";
+export type {
+  AdminRoute,
+  AdminRouteRequest,
+  AdminRoutes,
+  AskFirst,
+  Judgement,
+  NotKnownYet,
+  Refusal,
+  ServiceJudge,
+  ServiceSource,
+  ServiceSourcePorts,
+} from "./catalog/service-source.js";
+export { type InstanceService, instanceService, type ServiceUse, serviceUse } from "./catalog/service-use.js";
 export type { Caller } from "./endpoints/caller.js";
 export type { VerbRequest } from "./endpoints/endpoint.js";
 export { type Cleanup, type CleanupRule, cleanupRule } from "./operations/cleanup.js";
+export { instanceKey } from "./records/instance-key.js";
 export type { AsyncMode, AsyncRule, AsyncRules } from "./service/async-rule.js";
 export { Failed, type FailedOptions } from "./service/failed.js";
 export {

@@ -276,7 +276,10 @@ describe.each(Object.keys(places))("%s:", (place) => {
   test("a forced deletion gives up a function that hangs, and one that waits", async () => {
     const laboratory = lab();
     const broker = await adminLab(laboratory, await newStore());
-    for (const behaviour of [hang, (work: Parameters<typeof untilStopped>[0]) => work.sleep("a day", 86_400_000)]) {
+    const sleeps = (work: Parameters<typeof untilStopped>[0]) => work.sleep("a day", 86_400_000);
+    const polls = (work: Parameters<typeof untilStopped>[0]) =>
+      work.poll("never", (): null | undefined => undefined, { everyMs: 86_400_000 });
+    for (const behaviour of [hang, sleeps, polls]) {
       await broker.provision("i1");
       laboratory.behave.deprovision = behaviour;
       const asked = await broker.admin("POST", "/instances/i1/force-delete", { reason, within_seconds: 0.2 });

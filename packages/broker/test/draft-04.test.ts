@@ -3,6 +3,7 @@ import { compileSchema, type Validate } from "@osbert/server/schemas";
 import draft04 from "ajv-draft-04/dist/refs/json-schema-draft-04.json" with { type: "json" };
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { propertySeed } from "../../../tools/property-seed.js";
 import { type BrokerOptions, buildCatalog, type CatalogError, type Schema } from "../src/index.js";
 import { type Logger, logTo } from "../src/observe/index.js";
 import { isValidDraft04 } from "./draft-04-validator.js";
@@ -86,7 +87,7 @@ describe.each(Object.keys(drafts) as DraftName[])("random schemas of %s", (draft
           }
         }
       }),
-      { numRuns: runs },
+      { numRuns: runs, ...propertySeed() },
     );
     // Most of them are schemas to the broker, so that something was compared.
     expect(compared).toBeGreaterThan(runs / 2);

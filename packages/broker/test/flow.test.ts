@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { defineService } from "../src/index.js";
+import { defineService, RetryLater } from "../src/index.js";
 import { testBroker } from "../src/testing/index.js";
 
 const service = defineService({
@@ -29,5 +29,41 @@ test("a provision goes on over time and ends, and its instance can be bound", as
   await flow.advance(60_000);
   expect((await flow.lastOperation("i1")).body.state).toBe("succeeded");
   expect((await flow.bind("i1", "b1", { acceptsIncomplete: false })).body).toEqual({ credentials: { password: "x" } });
+  await flow.stop();
+});
+
+test("a provision looks until there is something to see, and the state has it", async () => {
+  const looks: number[] = [];
+  const host = defineService({
+    id: "s-2",
+    name: "host",
+    description: "A host that boots",
+    plans: { small: { id: "p-2", description: "small" } },
+    state: { type: "object", properties: { address: { type: "string" } }, required: ["address"] },
+    async provision(operation) {
+      const address = await operation.poll(
+        "the host boots",
+        ({ looks: before }) => {
+          looks.push(before);
+          if (before === 1) throw new RetryLater("it is busy", { afterMs: 120_000 });
+          return before < 2 ? undefined : "10.0.0.7";
+        },
+        { everyMs: 60_000 },
+      );
+      return { state: { address }, dashboardUrl: `https://${address}` };
+    },
+  });
+  const flow = await testBroker({ services: [host] });
+  await flow.provision("i1");
+  await flow.advance(59_000);
+  expect(looks).toEqual([0]);
+  await flow.advance(1_000);
+  expect(looks).toEqual([0, 1]);
+  await flow.advance(119_000);
+  expect((await flow.lastOperation("i1")).body.state).toBe("in progress");
+  await flow.advance(1_000);
+  expect(looks).toEqual([0, 1, 2]);
+  expect((await flow.lastOperation("i1")).body.state).toBe("succeeded");
+  expect((await flow.provision("i1")).body).toEqual({ dashboard_url: "https://10.0.0.7" });
   await flow.stop();
 });

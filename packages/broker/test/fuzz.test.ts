@@ -2,6 +2,7 @@ import { memoryStore } from "@osbert/journal/memory";
 import { manualClock } from "@osbert/journal/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { propertySeed } from "../../../tools/property-seed.js";
 import { createHandler, type Handler, type WireResponse } from "../src/http/index.js";
 import { type Broker, BrokerError, createBroker, defineService, Failed, type Work } from "../src/index.js";
 import type { InstanceData } from "../src/records/instance-record.js";
@@ -134,7 +135,7 @@ test(
     });
     // A broker that has seen what came before is another one: shrinking would tell nothing.
     const numRuns = Math.ceil(requests / batch);
-    const seed = process.env.OSBERT_FUZZ_SEED === undefined ? {} : { seed: Number(process.env.OSBERT_FUZZ_SEED) };
+    const seed = propertySeed();
     await fc.assert(property, { numRuns, ...seed, endOnFailure: true, asyncReporter: async (run) => report(run) });
     await clock.advance(secondsBetweenCleanups * 1_000);
 

@@ -98,9 +98,10 @@ function withoutVersion(wire: string): NonNullable<TestBrokerOptions["wire"]> {
   return (broker, options) => {
     const handle = adapters[wire]?.(broker, options);
     if (handle === undefined) throw new Error(`there is no adapter ${wire}`);
-    const without = (header: (name: string) => string | undefined) => (name: string) =>
-      name === versionHeader ? undefined : header(name);
-    return (request) => handle({ ...request, header: without(request.header) });
+    return (request) => {
+      const header = (name: string) => (name === versionHeader ? undefined : request.header(name));
+      return handle({ ...request, header });
+    };
   };
 }
 

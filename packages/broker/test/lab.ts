@@ -5,6 +5,7 @@ import {
   fetchHandler,
   type Handler,
   type HandlerOptions,
+  type WireRequest,
   type WireResponse,
 } from "../src/http/index.js";
 import type { Broker, Schema, Work } from "../src/index.js";
@@ -124,11 +125,12 @@ export function gate(): { readonly wait: () => Promise<void>; readonly open: () 
 export const adapters: Readonly<Record<string, (broker: Broker, options: HandlerOptions) => Handler>> = {
   fastify: (broker, options) => {
     const app = brokerServer({ ...options, broker });
-    return async ({ method, url, header, body }) => {
+    return async (request) => {
+      const { method, url, body } = request;
       const answer = await app.inject({
         method: method as "GET",
         url,
-        headers: given(header),
+        headers: given(request),
         payload: Buffer.from(body as Uint8Array),
       });
       const headers = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name, String(value)]));
@@ -137,15 +139,14 @@ export const adapters: Readonly<Record<string, (broker: Broker, options: Handler
   },
   fetch: (broker, options) => {
     const handle = fetchHandler(broker, options);
-    return async ({ method, url, header, body }) => {
+    return async (request) => {
+      const { method, url, body } = request;
       const bytes = Buffer.from(body as Uint8Array);
       const hasBody = method !== "GET" && method !== "HEAD" && bytes.byteLength > 0;
-      const request = new Request(`http://broker.example${url}`, {
-        method,
-        headers: given(header),
-        ...(hasBody && { body: bytes }),
-      });
-      const answer = await handle(request);
+      const headers = given(request);
+      const answer = await handle(
+        new Request(`http://broker.example${url}`, { method, headers, ...(hasBody && { body: bytes }) }),
+      );
       return { status: answer.status, headers: Object.fromEntries(answer.headers), body: await answer.text() };
     };
   },
@@ -163,9 +164,12 @@ const sent = [
   "x-broker-api-request-identity",
 ];
 
-function given(header: (name: string) => string | undefined): Record<string, string> {
+function given(request: Pick<WireRequest, "header">): Record<string, string> {
   return Object.fromEntries(
-    sent.flatMap((name) => (header(name) === undefined ? [] : [[name, header(name) as string]])),
+    sent.flatMap((name) => {
+      const value = request.header(name);
+      return value === undefined ? [] : [[name, value]];
+    }),
   );
 }
 

@@ -1,7 +1,8 @@
 import type { Json } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
+import { BrokerError } from "@osbert/protocol";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { type BrokerOptions, followedServices, type Service } from "../src/index.js";
+import { type BrokerOptions, followedServices, type Service, type ServiceSource } from "../src/index.js";
 import type { BrokerEvent } from "../src/observe/index.js";
 import { type TestBroker, testBroker } from "../src/testing/index.js";
 
@@ -69,6 +70,9 @@ function provision(flow: TestBroker, instance: string, parameters: object = {}) 
 }
 function bind(flow: TestBroker, instance: string, binding: string) {
   return flow.request("PUT", `${path(instance)}/service_bindings/${binding}`, { body: ids });
+}
+function unbind(flow: TestBroker, instance: string, binding: string) {
+  return flow.request("DELETE", `${path(instance)}/service_bindings/${binding}?${new URLSearchParams(ids)}`);
 }
 function update(flow: TestBroker, instance: string, more: object) {
   return flow.request("PATCH", path(instance), { body: { service_id: serviceId, ...more } });
@@ -143,9 +147,7 @@ describe("a broker whose services come from a source", () => {
     expect((await bind(second.flow, "i1", "b2")).body.credentials).toEqual({ madeBy: "1", boundBy: "1" });
     const before = removedBy.length;
     for (const binding of ["b1", "b2"]) {
-      const query = new URLSearchParams(ids);
-      const gone = await second.flow.request("DELETE", `${path("i1")}/service_bindings/${binding}?${query}`);
-      expect(gone.status).toBe(200);
+      expect((await unbind(second.flow, "i1", binding)).status).toBe(200);
     }
     expect((await deprovision(second.flow, "i1", "false")).status).toBe(200);
     expect(removedBy.slice(before)).toEqual(["1"]);
@@ -224,7 +226,38 @@ describe("a broker whose services come from a source", () => {
     await provision(flow, "i1");
     await services.publish(["2"], by);
     expect((await bind(flow, "i1", "b1")).status).toBe(201);
-    expect(asked).toEqual(["provision at 1", "bind at 1"]);
+    expect((await unbind(flow, "i1", "b1")).status).toBe(200);
+    expect((await deprovision(flow, "i1", "false")).status).toBe(200);
+    expect(asked).toEqual(["provision at 1", "bind at 1", "unbind at 1", "deprovision at 1"]);
+    // Nor is one of another revision: it knows nothing of what the instance was made of.
+    await provision(flow, "i2");
+    await services.publish(["1"], by);
+    expect((await deprovision(flow, "i2", "false")).status).toBe(200);
+    expect(asked).toHaveLength(4);
+  });
+
+  test("a hook can refuse the end of an instance whose revision, or whole service, left the catalog", async () => {
+    const services = followedServices({
+      key: "catalog",
+      services: (snapshot) => (snapshot as readonly string[]).map(guarded),
+      resolve: async (_service, revision) => guarded(revision),
+    });
+    function guarded(revision: string): Service {
+      const before = ({ verb, plan }: { verb: string; plan: string }) => {
+        if (verb === "deprovision") throw new BrokerError("unprocessable", `${plan} is protected at ${revision}`);
+      };
+      return { ...serviceAt(revision), ...(revision === "1" && { hooks: { before } }) } as Service;
+    }
+    const flow = await testBroker({ stderr: "nothing", services });
+    onTestFinished(() => flow.stop());
+    await services.publish(["1"], by);
+    await provision(flow, "i1");
+    for (const snapshot of [["1"], ["2"], []]) {
+      await services.publish(snapshot, by);
+      const refused = await deprovision(flow, "i1", "true");
+      expect(refused).toMatchObject({ status: 422, body: { description: "small is protected at 1" } });
+    }
+    expect((await deprovision(flow, "nowhere", "true")).status).toBe(410);
   });
 
   test("MAINT-04: a version that only the instance's own revision has is a conflict", async () => {
@@ -329,4 +362,60 @@ test("a service with a revision that leaves a list is retired like any other", a
   await flow.broker.offer([], { retirePlansInUse: true });
   expect((await bind(flow, "i1", "b1")).status).toBe(422);
   expect((await deprovision(flow, "i1", "false")).status).toBe(200);
+});
+
+describe("what a source does besides", () => {
+  test("a source runs operations of its own on the broker's journal, which are no instance's", async () => {
+    const runs: string[] = [];
+    const own: ServiceSource = {
+      services: [serviceAt("1")],
+      kinds: {
+        "registry.read": {
+          async run(operation) {
+            runs.push(operation.key);
+            await operation.change((resource) => ({ data: [resource.data] }));
+            return operation.poll("wait for ever", () => undefined, { everyMs: 60_000 });
+          },
+        },
+      },
+      async open({ journal }) {
+        const change = { accept: [{ kind: "registry.read" }] };
+        await journal.transact("registry.main", () => ({ result: null, change }), { by });
+      },
+      resolve: async () => undefined,
+      judge: {
+        provision: (id) =>
+          id === "withdrawn"
+            ? { kind: "refused", code: "service-retired", why: "it was withdrawn" }
+            : { kind: "allowed" },
+        planChange: () => null,
+        accepted: async () => null,
+      },
+      close: () => undefined,
+    };
+    const flow = await testBroker({ services: own });
+    onTestFinished(() => flow.stop());
+    await vi.waitFor(() => expect(runs).toEqual(["registry.main"]));
+    const { operator } = flow.broker;
+    expect((await operator.operations({})).items).toEqual([]);
+    expect(await flow.broker.backlog()).toMatchObject({ services: [{ open: 0 }, { service: "unknown", open: 0 }] });
+    const body = { organization_guid: "o", space_guid: "s", service_id: "withdrawn", plan_id: planId };
+    const told = await flow.request("PUT", path("i"), { body });
+    expect([told.status, told.body]).toEqual([
+      400,
+      expect.objectContaining({ description: expect.stringContaining("it was withdrawn") }),
+    ]);
+  });
+
+  test("a source must not call its operations as the broker calls its own", async () => {
+    const kinds = { bind: { run: async () => null } };
+    const own = {
+      services: [],
+      kinds,
+      open: async () => undefined,
+      resolve: async () => undefined,
+      close: () => undefined,
+    };
+    await expect(testBroker({ services: own })).rejects.toThrow("must not be called bind");
+  });
 });

@@ -134,13 +134,15 @@ async function stormUntil(
 
 /** Until nothing is in progress any more. */
 async function settle(client: Client): Promise<void> {
-  for (const instance of instances) {
+  // Side by side: a client waits a second before it polls for the first time.
+  const settled = async (instance: string) => {
     await client.waitForInstance(instance, { maximumPollingDuration: 30 }).catch(() => undefined);
     for (const binding of bindings) {
       const known = await exists(() => client.bindingLastOperation(instance, binding));
       if (known) await client.waitForBinding(instance, binding, { maximumPollingDuration: 30 }).catch(() => undefined);
     }
-  }
+  };
+  await Promise.all(instances.map(settled));
 }
 
 async function removeAll(client: Client): Promise<void> {

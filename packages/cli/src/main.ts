@@ -1,13 +1,21 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { registerAdminCommands } from "./admin/register-admin-commands.js";
+import { registerBundleCommands } from "./bundle/register-bundle-commands.js";
+import { registerBundlesCommands } from "./bundles/register-bundles-commands.js";
 import { registerClientCommands } from "./client/register-client-commands.js";
 import { endQuietlyWhenNobodyReads } from "./client/surroundings.js";
+import { registerCompletion } from "./completion-command.js";
 import { registerConfig } from "./config/config-command.js";
 import { registerHashPassword } from "./hash-password-command.js";
 import { registerKeys } from "./keys/keys-command.js";
+import { registerMisbehave } from "./misbehave/misbehave-command.js";
+import { platformGroup } from "./platform/platform-group.js";
+import { registerPlatformCommands } from "./platform/register-platform-commands.js";
 import { registerMigrate } from "./serve/migrate-command.js";
 import { registerServe } from "./serve/serve-command.js";
+import { registerMigratePlatform } from "./serve-platform/migrate-platform-command.js";
+import { registerServePlatform } from "./serve-platform/serve-platform-command.js";
 import { usageErrorsHaveTheirStatus } from "./usage-status.js";
 
 /** The program `osbert` with all its commands, not yet run. */
@@ -17,12 +25,19 @@ export function osbertProgram(): Command {
     .version(version(), "-V, --version");
   usageErrorsHaveTheirStatus(program);
   registerServe(program);
+  registerServePlatform(platformGroup(program));
+  registerMigratePlatform(platformGroup(program));
   registerConfig(program);
   registerMigrate(program);
   registerKeys(program);
   registerHashPassword(program);
   registerClientCommands(program);
   registerAdminCommands(program);
+  registerBundlesCommands(program);
+  registerBundleCommands(program);
+  registerPlatformCommands(program);
+  registerMisbehave(program);
+  registerCompletion(program);
   return program;
 }
 

@@ -1,4 +1,4 @@
-import { SettingsError } from "./settings/fault.js";
+import { SettingsError } from "./settings/settings-error.js";
 
 /** Something that went wrong and that its message tells whole: a person gets this sentence, and no stack. */
 export class UserError extends Error {

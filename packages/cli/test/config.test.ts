@@ -140,3 +140,52 @@ test("a module that cannot be loaded is told by osbert config, with its line", a
   expect(stderr).toMatch(/^o.yaml:1:9 module: the module \S+s.mjs cannot be loaded: no such host\n\s+at \S*s.mjs:1/);
   expect(status).toBe(2);
 });
+
+test("osbert config says what osbert serve would warn of, and ends well", async () => {
+  const yaml = "bundles: { registry: [{ name: ours, type: apiv2, url: registry.example, white_list: [a] }] }\n";
+  const { status, stdout, stderr } = await run(["config", "o.yaml"], { cwd: folderWith({ "o.yaml": yaml }) });
+  expect(stderr).toMatch(/^o\.yaml:1:\d+ bundles\.registry\[0\]\.url: has no scheme; https is used\n$/);
+  expect(stdout).toContain("bundles.registry");
+  expect(status).toBe(0);
+});
+
+test("osbert config tells of folders and credentials of sources that are not there now, with their places, and ends with 0", async () => {
+  const yaml = `bundles:
+  sources:
+    - { name: here, type: folder, path: . }
+    - { name: away, type: folder, path: none }
+    - { name: hub, type: dockerhub, organization: team, default: allow, credentials: { token: { file: none.txt } } }
+    - { name: known, type: dockerhub, organization: team, default: allow, credentials: { token: { file: secret.txt } } }
+    - { name: unset, type: quay, namespace: team, default: allow, credentials: { token: { env: NO_SUCH_TOKEN } } }
+`;
+  const cwd = folderWith({ "o.yaml": yaml, "secret.txt": "hunter2\n" });
+  const { status, stdout, stderr } = await run(["config", "o.yaml"], { cwd });
+  expect(stderr.split("\n").map((line) => line.replace(cwd, "…"))).toEqual([
+    expect.stringMatching(
+      /^o\.yaml:4:\d+ bundles\.sources\[1\]: there is no folder \S*none now; the source is read when there is$/,
+    ),
+    expect.stringMatching(
+      /^o\.yaml:5:\d+ bundles\.sources\[2\]: its credentials cannot be had now: their file cannot be read: ENOENT$/,
+    ),
+    expect.stringMatching(
+      /^o\.yaml:7:\d+ bundles\.sources\[4\]: its credentials cannot be had now: NO_SUCH_TOKEN is not in the environment$/,
+    ),
+    "",
+  ]);
+  expect(stdout + stderr).not.toContain("hunter2");
+  expect(status).toBe(0);
+});
+
+test("F5-38: osbert config refuses files that are no keys for signatures, with their places, and repeats nothing of them", async () => {
+  const source = (key: string) =>
+    `{ name: ${key}, type: dockerhub, organization: team, default: allow, signatures: { keys: [${key}.pem] } }`;
+  const yaml = `bundles:\n  sources:\n    - ${source("none")}\n    - ${source("wrong")}\n`;
+  const cwd = folderWith({ "o.yaml": yaml, "wrong.pem": "-----BEGIN PRIVATE KEY-----\nhunter2\n" });
+  const { status, stdout, stderr } = await run(["config", "o.yaml"], { cwd });
+  expect(stderr).toMatch(/o\.yaml:3:\d+ bundles\.sources\[0\]: the file \S*none\.pem cannot be read \(ENOENT\)/);
+  expect(stderr).toMatch(
+    /o\.yaml:4:\d+ bundles\.sources\[1\]\.signatures\.keys: wrong\.pem must be one public key in PEM/,
+  );
+  expect(stdout + stderr).not.toContain("hunter2");
+  expect(status).toBe(2);
+});

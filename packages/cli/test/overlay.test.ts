@@ -7,10 +7,10 @@ import {
   type ServiceFunctions,
 } from "@osbert/broker";
 import type { Catalog } from "@osbert/protocol";
+import { faultLine } from "@osbert/server/yaml";
 import { expect, test } from "vitest";
 import { catalogFaults } from "../src/serve/catalog-faults.js";
 import { overlay } from "../src/serve/overlay.js";
-import { faultLine } from "../src/settings/fault.js";
 import { loadSettings } from "../src/settings/load.js";
 import { services } from "./fixtures/services.js";
 import { systemWith } from "./system.js";

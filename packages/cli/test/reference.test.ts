@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { buildCatalog, defineServiceFunctions } from "@osbert/broker";
+import { toValueNode } from "@osbert/server/yaml";
 import { expect, test } from "vitest";
 import { overlay } from "../src/serve/overlay.js";
 import { settingsSchema } from "../src/settings/json-schema.js";
@@ -8,7 +9,6 @@ import { read } from "../src/settings/read.js";
 import { settingsReference } from "../src/settings/reference.js";
 import type { Field, Fields } from "../src/settings/shape.js";
 import { table } from "../src/settings/table.js";
-import { toValueNode } from "../src/settings/value-node.js";
 import { systemWith } from "./system.js";
 
 function committed(path: string): string {

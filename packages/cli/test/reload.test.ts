@@ -31,7 +31,13 @@ function setUp(first: string) {
     if (state.refuse !== null) throw new Error(state.refuse);
     applied.push(next.settings.catalog.services.get("s")?.description ?? "");
   };
-  const reloading = reloader({ started: loaded(first), load: () => loaded(state.yaml), apply, log });
+  const reloading = reloader({
+    started: loaded(first),
+    load: () => loaded(state.yaml),
+    changes: changesBetween,
+    apply,
+    log,
+  });
   return { lines, applied, state, reloading };
 }
 

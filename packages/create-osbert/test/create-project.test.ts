@@ -5,6 +5,8 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { createProject } from "../src/create-project.js";
 import { main } from "../src/main.js";
 
+const packed = ["osbert", ...["broker", "bundles", "journal", "protocol", "server"].map((name) => `osbert-${name}`)];
+
 test("a project has the folder's name, the release's packages and ids of its own", () => {
   const folder = scratch();
   createProject(join(folder, "first"));
@@ -32,8 +34,7 @@ test("a project has the folder's name, the release's packages and ids of its own
 
 test("with tarballs, the project has its own copies of all packages that it needs", () => {
   const folder = scratch();
-  for (const name of ["osbert", "osbert-broker", "osbert-journal", "osbert-protocol", "osbert-server"])
-    writeFileSync(join(folder, `${name}-0.1.0.tgz`), name);
+  for (const name of packed) writeFileSync(join(folder, `${name}-0.1.0.tgz`), name);
   createProject(join(folder, "mine"), { tarballs: folder });
   expect(readFileSync(join(folder, "mine/vendor/osbert-journal-0.1.0.tgz"), "utf8")).toBe("osbert-journal");
   const { dependencies } = JSON.parse(readFileSync(join(folder, "mine/package.json"), "utf8"));
@@ -56,8 +57,7 @@ test("without tarballs, the next step is not an npm install that finds nothing",
   onTestFinished(() => written.mockRestore());
   const folder = scratch();
   main([join(folder, "mine")]);
-  for (const name of ["osbert", "osbert-broker", "osbert-journal", "osbert-protocol", "osbert-server"])
-    writeFileSync(join(folder, `${name}-0.1.0.tgz`), name);
+  for (const name of packed) writeFileSync(join(folder, `${name}-0.1.0.tgz`), name);
   main([join(folder, "other"), "--tarballs", folder]);
   const [without, with_] = written.mock.calls.map(([text]) => String(text));
   expect(without).toMatch(/^ {2}npm install OSBERT\/tarballs\/osbert-\*\.tgz$/m);

@@ -22,6 +22,8 @@ function script(n: number, changes: Partial<Script> = {}): Script {
     cancelAfterMs: null,
     deadlineMs: null,
     leaves: false,
+    looks: 0,
+    ledger: null,
     ...changes,
   };
 }
@@ -157,6 +159,11 @@ const bad: Readonly<Record<keyof typeof violations, Made>> = {
       [90, 0, { kind: "wait over", n: 0, wait: "w" }],
     ],
   },
+  "look forgotten": {
+    moments: [...good, ...[0, 1, 1, 0].map((before, n): Moment => [12 + n, 0, { kind: "looks", n: 0, before }])],
+  },
+  "effect made twice": { parts: [...goodParts, { id: "taken/r/1-x", body: "2" }] },
+  "effect missing": { scripts: [script(0, { ledger: "ledger" }), script(1)] },
   "order broken": { moments: [[0, 0, { kind: "accepted", request: 0, ids }], ...runs(0, 10), ...runs(1, 20)] },
   "ran after the end": { moments: [...good, [90, 1, begins(0, "0.0", "b", 90)]] },
   "cancel ignored": { moments: [...good, [11, 0, { kind: "cancel answered", n: 0, answer: true }]] },
@@ -275,5 +282,7 @@ describe("the scenario of the crash suite", () => {
     expect(requests.some((request) => request.scripts.length > 64)).toBe(true);
     expect(scripts.some(({ cancelAfterMs }) => cancelAfterMs !== null)).toBe(true);
     expect(scripts.some(({ leaves }) => leaves)).toBe(true);
+    expect(scripts.some(({ looks }) => looks > 1)).toBe(true);
+    expect(scripts.some(({ ledger }) => ledger !== null)).toBe(true);
   });
 });

@@ -1,5 +1,5 @@
 import type { KindRules } from "./decisions/kind.js";
-import type { Operation, OperationKind } from "./engine/attempt.js";
+import type { EffectOptions, Operation, OperationKind } from "./engine/attempt.js";
 import type { OperationKinds } from "./engine/runner.js";
 import type { Json } from "./json.js";
 import type { Failure, NewOperation, OpenOperation, Outcome } from "./operation.js";
@@ -80,8 +80,16 @@ export interface TypedOperation<Shape extends ResourceShape, Name extends Kind<S
   readonly data: Shape["data"];
   parts<Id extends PartId<Shape>>(ids: readonly Id[]): Promise<TypedParts<Pick<Shape["parts"], Id>>>;
   partsUnder<Prefix extends string>(prefix: Prefix, page?: PartPage): Promise<Page<TypedPart<Shape, Prefix>>>;
-  change(change: Pick<TypedChange<Shape>, "data" | "labels" | "parts" | "entries" | "cancel">): Promise<void>;
+  change(
+    change: TypedOperationChange<Shape> | ((resource: TypedResource<Shape>) => TypedOperationChange<Shape>),
+    options?: EffectOptions,
+  ): Promise<void>;
 }
+
+export type TypedOperationChange<Shape extends ResourceShape> = Pick<
+  TypedChange<Shape>,
+  "data" | "labels" | "parts" | "entries" | "cancel"
+>;
 
 /** A part whose id begins with a prefix. */
 export interface TypedPart<Shape extends ResourceShape, Prefix extends string> {

@@ -47,7 +47,7 @@ export class Permanent extends Error {
 /** Thrown by a step or an operation: not yet. It is tried again after so long; this does not count as a failure. */
 export class RetryLater extends Error {
   override readonly name = "RetryLater";
-  /** It is tried again after so long. */
+  /** It is tried again after so long, which is at least `limits.shortestPauseMs`. */
   readonly afterMs: number;
 
   constructor(message: string, options: ErrorOptions & { readonly afterMs: number }) {

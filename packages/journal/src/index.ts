@@ -16,6 +16,7 @@ export {
   type TypedKind,
   type TypedNewOperation,
   type TypedOperation,
+  type TypedOperationChange,
   type TypedOutcome,
   type TypedPart,
   type TypedParts,

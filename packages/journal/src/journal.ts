@@ -2,8 +2,10 @@ import { randomUUID } from "node:crypto";
 import { type Around, carefully as aroundCarefully, nothingAround } from "./around.js";
 import { type Clock, systemClock } from "./clock.js";
 import { type Backlog, backlogOf } from "./decisions/backlog.js";
-import { type Draft, viewOf } from "./decisions/draft.js";
+import { checkDecision } from "./decisions/check-decision.js";
+import type { Draft } from "./decisions/draft.js";
 import type { LaneRule } from "./decisions/lane-shares.js";
+import { viewOf } from "./decisions/resource-view.js";
 import { defaultRetention, type Retention } from "./decisions/retention.js";
 import { lackOfKeys } from "./encryption/without-keys.js";
 import { type Cell, Cells } from "./engine/cell.js";
@@ -201,6 +203,7 @@ class StoreJournal implements Journal {
   readonly #reader: Reader;
   readonly #following: Following;
   readonly #memberMs: number;
+  readonly #random: () => number;
   readonly #token: () => string;
   #sharedLanes: Promise<SharedLanes> | undefined;
   #shared: SharedLanes | undefined;
@@ -223,6 +226,7 @@ class StoreJournal implements Journal {
     this.#timeoutMs = options.timeoutMs ?? defaults.timeoutMs;
     this.#graceMs = options.graceMs ?? defaults.graceMs;
     this.#memberMs = options.leaseMs ?? store.pace.leaseMs;
+    this.#random = random;
     this.#token = token;
     const isPaused = (lane: string) => this.#engine.isPaused(lane);
     this.#reader = new Reader({ store, observe: this.#observe, now: () => this.now(), isPaused });
@@ -259,6 +263,7 @@ class StoreJournal implements Journal {
           return this.#transact(key, decide, how, effect);
         },
         placeFreed: (lane) => this.#shared?.freed(lane),
+        confirmPlace: async (lane) => this.#shared?.confirm(lane),
         writer: this.#writer,
         reader: this.#reader,
         cells: this.#cells,
@@ -348,8 +353,7 @@ class StoreJournal implements Journal {
               ? undefined
               : viewOf(cell.key, snapshot.record.seq, snapshot.state, seen.parts, seen, seen.behind);
           const decision = decide(view, seen.now);
-          if (isPromise(decision))
-            throw new JournalError("invalid-change", "a decision is pure: its function must not be async");
+          checkDecision(decision);
           if (decision.change === undefined) return { result: { result: decision.result, accepted: [] } };
           const draft = newDraft();
           draft.apply(decision.change, options.by);
@@ -500,11 +504,13 @@ class StoreJournal implements Journal {
       clock: this.#clock,
       time: this.#time,
       observe: this.#observe,
+      random: this.#random,
       token: this.#token,
       following: this.#following,
+      within: (work, ms) => this.#within(work, ms),
       memberMs: this.#memberMs,
-      running: () => this.#engine.runningInLanes,
-      apply: (paused, shares) => this.#engine.shareLanes(paused, shares),
+      use: this.#engine.laneUse,
+      apply: (...rules) => this.#engine.shareLanes(...rules),
     }).catch((error: unknown) => {
       this.#sharedLanes = undefined;
       throw error;
@@ -596,7 +602,7 @@ class StoreJournal implements Journal {
         this.#observe({ kind: "cancel requested", key, operation });
     }
     for (const ended of draft.finished) {
-      const { operation, requestId } = ended;
+      const { operation, requestId, settleError } = ended;
       const { acceptedAt, endedAt, outcome, message } = operation;
       this.#observe({
         kind: "settled",
@@ -604,6 +610,7 @@ class StoreJournal implements Journal {
         outcome,
         message,
         tookMs: endedAt - acceptedAt,
+        ...(settleError !== undefined && { settleError }),
       });
       this.#waiters.tell(ended);
     }
@@ -653,15 +660,11 @@ function noteEffect(draft: Draft, { part, of, outlived }: Effect, result: unknow
   const note = { at: draft.base.now, ...of, result: result === undefined ? null : result, accepted: draft.accepted };
   checkJsonType(result, "the result of a transaction");
   // As large as the result of a step may be: it becomes one, after this commit.
-  draft.putParts.set(part, toJsonText(note, limits.jsonBytes - 65_536, "the result of a transaction"));
-  for (const id of outlived) draft.deleteParts.add(id);
+  draft.parts.writeText(part, toJsonText(note, limits.jsonBytes - 65_536, "the result of a transaction"));
+  for (const id of outlived) draft.parts.remove(id);
 }
 
 const outOfTime = "the time was over before the turn of this change came; it was not made, and may be repeated";
-
-function isPromise(value: unknown): boolean {
-  return typeof (value as { then?: unknown } | undefined)?.then === "function";
-}
 
 /** Whoever watches cannot harm what is watched. */
 function carefully(observe: Observe | undefined): Observe {
@@ -676,5 +679,6 @@ function carefully(observe: Observe | undefined): Observe {
 }
 
 function randomToken(): string {
-  return randomUUID().replaceAll("-", "").slice(0, 20);
+  const id = randomUUID();
+  return `${id.slice(0, 8)}${id.slice(9, 13)}${id.slice(14, 18)}${id.slice(19, 23)}`;
 }

@@ -22,6 +22,8 @@ export const limits = {
   briefBytes: 1_024,
   /** Of a cancellation. */
   reasonBytes: 4_096,
+  /** From one look of a poll to the next, and before the next try after `RetryLater`: what asks for less would do nothing but commit. */
+  shortestPauseMs: 10,
   /** Of a delay, a deadline or a sleep: a hundred years. */
   longestMs: 100 * 365 * 24 * 60 * 60 * 1_000,
 } as const;

@@ -31,6 +31,8 @@ export type JournalEvent =
       /** The failure's message, as whoever asked is told it, or the reason of the cancellation. */
       readonly message: string | null;
       readonly tookMs: number;
+      /** What the kind's `settle` threw, or what was wrong with its change: the operation has ended without it. Most likely a bug. */
+      readonly settleError?: unknown;
     })
   | { readonly kind: "cancel requested"; readonly key: string; readonly operation: string }
   | (OperationFacts & { readonly kind: "abandoned"; readonly why: string })

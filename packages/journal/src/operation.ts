@@ -46,6 +46,20 @@ export interface NewOperation {
   readonly held?: boolean;
 }
 
+/** All of them: what else is asked for would be lost, and is refused. */
+export const newOperationMembers: Readonly<Record<keyof NewOperation, true>> = {
+  kind: true,
+  input: true,
+  brief: true,
+  part: true,
+  mode: true,
+  lane: true,
+  deadlineMs: true,
+  delayMs: true,
+  place: true,
+  held: true,
+};
+
 /** An operation that has not ended, as the resource's state keeps it: small, whatever its input was. */
 export interface OpenOperation {
   /** The number of the entry that accepted it, a dash, and chance. Unreserved URL characters only. */
@@ -74,9 +88,22 @@ export interface OpenOperation {
   readonly waits: readonly (readonly [name: string, until: number])[];
   /** Polls that go on; missing: none. */
   readonly polls?: readonly PollPlace[];
+  /** It was told to hurry while it ran: its next poll that sees nothing looks again at once. */
+  readonly hurried?: true;
   /** A word of the user's own; missing: none was given. */
   readonly brief?: Json;
 }
+
+/** What an operation waits for: a time, or the next look of a poll. */
+export type Wait =
+  | { readonly kind: "sleep"; readonly name: string; readonly until: number }
+  | {
+      readonly kind: "poll";
+      readonly name: string;
+      readonly until: number;
+      readonly looks: number;
+      readonly since: number;
+    };
 
 /** How far a poll has got: when to look again, how often it was looked, and when for the first time. */
 export type PollPlace = readonly [name: string, until: number, looks: number, since: number];

@@ -1,6 +1,6 @@
-import { viewOf } from "./decisions/draft.js";
 import { type Moment, withStateInQueue, withStates } from "./decisions/operation-state.js";
-import { queuePartIds } from "./decisions/queue.js";
+import { queuedOperation, queuePartIds } from "./decisions/queue.js";
+import { viewOf } from "./decisions/resource-view.js";
 import type { Snapshot } from "./engine/cell.js";
 import { originFrom } from "./engine/origin.js";
 import { operationsIn, readWithQueue } from "./engine/read-with-queue.js";
@@ -85,8 +85,12 @@ export class Reader {
 
   async read(key: string, parts: readonly string[]): Promise<Resource | undefined> {
     checkKey(key);
-    const { found, waiting } = await readWithQueue(this.#store, key, parts, parts);
-    return found && this.#view(found.record, found.parts, operationsIn(waiting));
+    if (parts.length === 0) {
+      const found = await this.#store.read(key, parts);
+      return found && this.#view(found.record, found.parts);
+    }
+    const whole = await readWithQueue(this.#store, key, parts, parts);
+    return whole.found && this.#view(whole.found.record, whole.found.parts, operationsIn(whole));
   }
 
   async entries(key: string, range: EntryPage): Promise<readonly Entry[]> {
@@ -154,7 +158,7 @@ export class Reader {
     const moment = this.#momentOf({ record: found.record, state });
     const operation =
       withStates(state.open, moment).find((candidate) => candidate.id === id) ??
-      (waiting === undefined ? undefined : withStateInQueue(JSON.parse(waiting) as OpenOperation, moment));
+      (waiting === undefined ? undefined : withStateInQueue(queuedOperation(waiting, state), moment));
     if (operation?.id === id)
       return { id, kind: operation.kind, part: operation.part, status: "open", open: operation, outcome: null };
     const [[words], [settled]] = await Promise.all([
@@ -173,8 +177,9 @@ export class Reader {
   /** The queue is read whole, so that it is of one moment; the requests are read for one page of it. */
   async operations(key: string, { after, limit }: OperationPage): Promise<Page<AskedOperation>> {
     checkKey(key);
-    const { found, waiting } = await readWithQueue(this.#store, key, [], "all");
-    const open = found === undefined ? [] : this.#view(found.record, new Map(), operationsIn(waiting)).open;
+    const whole = await readWithQueue(this.#store, key, [], "all");
+    const { found } = whole;
+    const open = found === undefined ? [] : this.#view(found.record, new Map(), operationsIn(whole)).open;
     const from = after === undefined ? 0 : placeBehind(open, after);
     const page = open.slice(from, from + pageSize(limit));
     const seqs = page.map(({ id }) => acceptedSeq(id) ?? 0);

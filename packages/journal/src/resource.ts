@@ -45,7 +45,7 @@ export interface ResourceChange {
   readonly entries?: readonly { readonly kind: string; readonly payload?: Json; readonly operation?: string }[];
   /**
    * Operations to end (J8). What nobody can be running ends with this commit, the rest is told to stop. Their ends build on what the change
-   * makes of the resource, and come before what it accepts.
+   * makes of the resource, and come before what it accepts. What one of these ends cancels in its turn ends after it.
    */
   readonly cancel?: readonly Cancellation[] | CancelOthers;
   /** Operations to do. */
@@ -53,7 +53,10 @@ export interface ResourceChange {
   /** Not to be started until released; those behind them go on. Only operations that have not started; "others": all those. */
   readonly hold?: readonly string[] | "others";
   readonly release?: readonly string[] | "others";
-  /** Open operations that wait for their time (the next attempt, a wait of their own) and are to go on now. */
+  /**
+   * Open operations that wait for their time (the next attempt, a wait of their own) and are to go on now. One that runs, and polls, looks
+   * once more before it waits.
+   */
   readonly hurry?: readonly string[];
   /** The open operations that have not started, in their new order. Those not named stay behind them in their old order. */
   readonly order?: readonly string[];
@@ -61,12 +64,30 @@ export interface ResourceChange {
   readonly gone?: boolean;
 }
 
+/** All of them: what else stands in a change would be lost, and is refused. */
+export const changeMembers: Readonly<Record<keyof ResourceChange, true>> = {
+  data: true,
+  labels: true,
+  parts: true,
+  entries: true,
+  cancel: true,
+  accept: true,
+  hold: true,
+  release: true,
+  hurry: true,
+  order: true,
+  gone: true,
+};
+
 export interface Cancellation {
   readonly operation: string;
   readonly reason: string;
 }
 
-/** Every open operation, however many wait: but not what the same change accepts, nor the operation that makes the change. */
+/**
+ * Every open operation, however many wait: but not what the same commit accepts, nor the operation that makes the change. All are told with
+ * this commit, and 500 end with it; of more, the rest is never run and ends in commits that follow at once.
+ */
 export interface CancelOthers {
   readonly others: true;
   readonly reason: string;
@@ -78,6 +99,12 @@ export interface Decision<Result> {
   /** What is to be ended stands in the change: written here it would be lost. */
   readonly cancel?: never;
 }
+
+/** All of them: what else stands beside a change would be lost, and is refused. */
+export const decisionMembers: Readonly<Record<Exclude<keyof Decision<unknown>, "cancel">, true>> = {
+  result: true,
+  change: true,
+};
 
 /** What came of a decision. */
 export interface Transacted<Result> {

@@ -1,7 +1,7 @@
 import { JournalError } from "./errors.js";
 import { frozen } from "./frozen.js";
 import type { Json } from "./json.js";
-import type { FinishedOperation, OpenOperation } from "./operation.js";
+import type { CancelRequest, FinishedOperation, OpenOperation } from "./operation.js";
 import type { StoredRecord } from "./store.js";
 
 /** What a record's text says: the fold of its entries, as far as anyone must know it without reading them. */
@@ -20,6 +20,8 @@ export interface ResourceState {
   readonly queuedAfter?: number;
   /** The earliest deadline among them, or one that was. */
   readonly queuedDeadlineAt: number | null;
+  /** Some of them were cancelled together and have not ended yet; missing: none. */
+  readonly dropping?: Dropping;
   readonly last: FinishedOperation | null;
   /** Nothing is left of the resource but its history. It goes with that. */
   readonly gone: boolean;
@@ -27,6 +29,15 @@ export interface ResourceState {
   readonly pruneAt: number | null;
   /** The epoch of the runner that last recorded something: tells how many runners since then recorded nothing. */
   readonly heldEpoch: number;
+}
+
+/**
+ * All that wait in parts and have numbers up to this were told to stop: too many for their ends to be one commit. None of them is run, and
+ * an engine ends them, some hundreds a commit. Those in the record are told one by one.
+ */
+export interface Dropping {
+  readonly upTo: number;
+  readonly cancel: CancelRequest;
 }
 
 export const emptyState: ResourceState = {

@@ -75,6 +75,12 @@ export interface Store {
    */
   reap(owner: string): Promise<number>;
 
+  /**
+   * Those of these owners that the store knows to be dead, or knows nothing of: for what else may be written under the name of one, besides
+   * leases. None of which it cannot tell. Changes nothing.
+   */
+  gone(owners: readonly string[]): Promise<readonly string[]>;
+
   /** Entries of one resource. */
   entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]>;
 
@@ -311,6 +317,8 @@ export interface Query {
   readonly work?: WorkRange;
   readonly after: string | null;
   readonly limit: number;
+  /** Of a store that encrypts: a state whose key is missing here is given as it is stored, which is no JSON, instead of an error. */
+  readonly mayBeLocked?: boolean;
 }
 
 /** Records with a due time, of one lane, or (`null`) of all lanes but "", which is that of resources without work. */

@@ -1,9 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { Draft, type DraftBase, NeedsParts } from "../src/decisions/draft.js";
-import { mostInRecord, queuePartId, queuePrefix, windowSize } from "../src/decisions/queue.js";
+import { Draft, type DraftBase } from "../src/decisions/draft.js";
+import { NeedsParts } from "../src/decisions/draft-parts.js";
+import {
+  mostEnds,
+  mostInRecord,
+  queuedOperation,
+  queuePartId,
+  queuePrefix,
+  windowSize,
+} from "../src/decisions/queue.js";
 import { defaultRetention } from "../src/decisions/retention.js";
 import { JournalError, type JournalErrorCode } from "../src/errors.js";
-import type { Attribution, OpenOperation } from "../src/operation.js";
+import { type Attribution, acceptedSeq, type OpenOperation } from "../src/operation.js";
+import type { Resource, ResourceChange } from "../src/resource.js";
 import { emptyState } from "../src/state.js";
 import { names, operation, stateOf } from "./operations.js";
 
@@ -30,6 +39,10 @@ function draftOf(base: Partial<DraftBase> = {}): Draft {
 
 function entryKinds(draft: Draft): readonly string[] {
   return draft.entries.map(({ kind }) => kind);
+}
+
+function cancelled(operation: string): ResourceChange {
+  return { cancel: [{ operation, reason: "no" }] };
 }
 
 function refuses(code: JournalErrorCode, change: () => void): void {
@@ -78,8 +91,8 @@ describe("accept", () => {
   test("beyond the window operations wait in parts, in their order", () => {
     const draft = draftOf();
     draft.apply({ accept: Array.from({ length: windowSize + 3 }, () => ({ kind: "job" })) }, ann);
-    expect([draft.state.open.length, draft.state.queued, draft.putParts.size]).toEqual([windowSize, 3, 3]);
-    const ids = [...draft.putParts.keys()];
+    expect([draft.state.open.length, draft.state.queued, draft.parts.put.size]).toEqual([windowSize, 3, 3]);
+    const ids = [...draft.parts.put.keys()];
     expect(ids).toEqual([...ids].sort());
     expect(ids[0]).toBe(queuePartId(draft.accepted[windowSize] as OpenOperation));
     expect(ids.every((id) => id.startsWith(queuePrefix))).toBe(true);
@@ -133,7 +146,7 @@ describe("change", () => {
     const draft = draftOf();
     draft.apply({ parts: { a: 1, b: null } }, ann);
     draft.apply({ parts: { a: null, b: 2 } }, ann);
-    expect([[...draft.putParts], [...draft.deleteParts]]).toEqual([[["b", "2"]], ["a"]]);
+    expect([[...draft.parts.put], [...draft.parts.deleted]]).toEqual([[["b", "2"]], ["a"]]);
   });
 });
 
@@ -175,7 +188,7 @@ describe("hold and release", () => {
 describe("cancel", () => {
   test("what nobody can be running ends at once", () => {
     const draft = draftOf({ state: stateOf("x1 x2") });
-    draft.cancel("x1", "not wanted", ann);
+    draft.apply({ cancel: [{ operation: "x1", reason: "not wanted" }] }, ann);
     expect([names(draft.state.open), entryKinds(draft), draft.finished.length]).toEqual([
       "x2",
       ["cancel requested", "settled"],
@@ -185,8 +198,8 @@ describe("cancel", () => {
 
   test("what may run is told to stop; what is behind it ends at once", () => {
     const draft = draftOf({ state: stateOf("x1 x2"), leased: true });
-    draft.cancel("x1", "not wanted", ann);
-    draft.cancel("x2", "nor this", ann);
+    draft.apply({ cancel: [{ operation: "x1", reason: "not wanted" }] }, ann);
+    draft.apply({ cancel: [{ operation: "x2", reason: "nor this" }] }, ann);
     expect(draft.state.open).toEqual([operation("x1", { cancel: { reason: "not wanted", attribution: ann } })]);
     expect(entryKinds(draft)).toEqual(["cancel requested", "cancel requested", "settled"]);
   });
@@ -196,7 +209,7 @@ describe("cancel", () => {
     const part = queuePartId(waiting);
     const heldPart = queuePartId({ ...waiting, held: true });
     const state = stateOf("x1", { queued: 1 });
-    expect(() => draftOf({ state }).cancel("99-abc", "no", ann)).toThrow(NeedsParts);
+    expect(() => draftOf({ state }).apply(cancelled("99-abc"), ann)).toThrow(NeedsParts);
     const draft = draftOf({
       state,
       parts: new Map([
@@ -204,12 +217,44 @@ describe("cancel", () => {
         [heldPart, null],
       ]),
     });
-    draft.cancel("99-abc", "no", ann);
-    expect([draft.state.queued, [...draft.deleteParts], draft.finished.length]).toEqual([0, [part], 1]);
+    draft.apply({ cancel: [{ operation: "99-abc", reason: "no" }] }, ann);
+    expect([draft.state.queued, [...draft.parts.deleted], draft.finished.length]).toEqual([0, [part], 1]);
+  });
+
+  test("what ends because of another's end does so after it: of a chain of thousands nothing is lost, and each commit has some hundreds", () => {
+    const count = 2_000;
+    const id = (index: number) => `${index + 1}-q`;
+    const settle = ({ data }: Resource, { id: ended }: OpenOperation): ResourceChange => ({
+      data: Number(data) + 1,
+      entries: [{ kind: "noted" }],
+      cancel: acceptedSeq(ended) === count ? [] : [{ operation: id(acceptedSeq(ended) ?? 0), reason: "with it" }],
+    });
+    const all = Array.from({ length: count }, (_, index) => operation(id(index), { kind: "chained" }));
+    let state = { ...emptyState, open: all.slice(0, windowSize), queued: count - windowSize, queuedAfter: windowSize };
+    const waiting = new Map(all.slice(windowSize).map((one) => [queuePartId(one), JSON.stringify(one)]));
+    let commits = 0;
+    for (let next: ResourceChange | null = cancelled(id(0)); commits < 10 && next !== null; commits++) {
+      const kinds = { chained: { settle } };
+      const draft = draftOf({ state, seq: 10_000 * (commits + 1), parts: new Map(waiting), hasQueue: true, kinds });
+      const late: readonly string[] = Array.from(waiting.values(), (body) => queuedOperation(body, state))
+        .filter(({ cancel }) => cancel !== null)
+        .map((one) => one.id);
+      if (commits === 0) draft.apply(next, ann);
+      else draft.settleQueued(late, { kind: "succeeded", result: null }, null, true);
+      expect(draft.finished.length).toBeLessThanOrEqual(mostEnds);
+      const kindsOfLast = draft.entries.slice(-3).map(({ kind }) => kind);
+      if (draft.state.queued === 0) expect(kindsOfLast).toEqual(["cancel requested", "settled", "noted"]);
+      for (const part of draft.parts.deleted) waiting.delete(part);
+      for (const [part, body] of draft.parts.put) waiting.set(part, body);
+      state = draft.state as typeof state;
+      if (state.queued === 0) next = null;
+      else expect(state.queuedDeadlineAt).toBe(1_000);
+    }
+    expect([state.data, state.open.length, state.queued, commits]).toEqual([count, 0, 0, 4]);
   });
 
   test("what is not open is an error", () => {
-    refuses("invalid-change", () => draftOf({ state: stateOf("x1") }).cancel("x2", "no", ann));
+    refuses("invalid-change", () => draftOf({ state: stateOf("x1") }).apply(cancelled("x2"), ann));
   });
 });
 
@@ -248,7 +293,7 @@ describe("poll", () => {
     let draft = draftOf();
     for (let looks = 1; looks <= 2_000; looks++) {
       draft = draftOf({ state: { ...emptyState, open: [open] } });
-      draft.rest(open, ["answer", 1_000 + looks, looks, 1_000]);
+      draft.sleep(open, [{ kind: "poll", name: "answer", until: 1_000 + looks, looks, since: 1_000 }], ann);
       open = draft.state.open[0] as OpenOperation;
     }
     expect([draft.entries.length, draft.isEmpty]).toEqual([0, false]);
@@ -277,9 +322,20 @@ describe("those that wait in parts", () => {
     draft.apply({ order: ["900-q"] }, ann);
     expect(names(draft.state.open.slice(0, 2))).toBe("900-q 100-q");
     expect([draft.state.open.length, draft.state.queued, draft.state.queuedAfter]).toEqual([mostInRecord, 1, 354]);
-    expect([...draft.putParts.keys()]).toEqual([queuePartId(operation("355-q"))]);
+    expect([...draft.parts.put.keys()]).toEqual([queuePartId(operation("355-q"))]);
     const unsure = draftOf({ state: { ...state, queuedAfter: 200 }, parts: parts(waiting) });
     refuses("queue-full", () => unsure.apply({ accept: [{ kind: "job", place: "front" }] }, ann));
+  });
+
+  test("one that is released does not overtake older ones there, also where younger ones were put into the record", () => {
+    const [ordered, released, older] = [operation("140-q"), operation("100-q", { held: true }), operation("64-q")];
+    const state = { ...emptyState, open: [operation("5-q"), ordered], queued: 2, queuedHeld: 1, queuedAfter: 63 };
+    const draft = draftOf({ state, parts: parts(released, older) });
+    draft.apply({ release: ["100-q"] }, ann);
+    expect([names(draft.state.open), draft.state.queued, draft.state.queuedHeld]).toEqual(["5-q 140-q", 2, undefined]);
+    const before = draftOf({ state: { ...state, queuedAfter: 120 }, parts: parts(released) });
+    before.apply({ release: ["100-q"] }, ann);
+    expect(names(before.state.open)).toBe("5-q 100-q 140-q");
   });
 
   test("what an earlier version kept as held among the others is found, and gets its own place", () => {
@@ -287,9 +343,9 @@ describe("those that wait in parts", () => {
     const state = { ...emptyState, queued: 1 };
     const id = queuePartId({ ...old, held: false });
     const draft = draftOf({ state });
-    draft.refill([{ id, body: JSON.stringify(old) }]);
-    expect([draft.state.queued, draft.state.queuedHeld, [...draft.deleteParts]]).toEqual([1, 1, [id]]);
-    expect([...draft.putParts.keys()]).toEqual([queuePartId(old)]);
+    draft.operations.refill([{ id, body: JSON.stringify(old) }]);
+    expect([draft.state.queued, draft.state.queuedHeld, [...draft.parts.deleted]]).toEqual([1, 1, [id]]);
+    expect([...draft.parts.put.keys()]).toEqual([queuePartId(old)]);
   });
 
   test("a record without a queue says nothing more than before", () => {
@@ -304,9 +360,9 @@ describe("refill", () => {
   test("the window takes as many as it has room for, from the front", () => {
     const waiting = Array.from({ length: windowSize }, (_, index) => operation(`${100 + index}-q`));
     const draft = draftOf({ state: stateOf("x1 x2", { queued: windowSize }) });
-    draft.refill(waiting.map((one) => ({ id: queuePartId(one), body: JSON.stringify(one) })));
+    draft.operations.refill(waiting.map((one) => ({ id: queuePartId(one), body: JSON.stringify(one) })));
     expect([draft.state.open.length, draft.state.queued]).toEqual([windowSize, 2]);
     expect(names(draft.state.open.slice(0, 4))).toBe("x1 x2 100-q 101-q");
-    expect(draft.deleteParts.size).toBe(windowSize - 2);
+    expect(draft.parts.deleted.size).toBe(windowSize - 2);
   });
 });

@@ -2,13 +2,14 @@ import { describe, expect, test } from "vitest";
 import { encryptedStore } from "../src/encryption/index.js";
 import type { Operation } from "../src/engine/attempt.js";
 import { openJournal } from "../src/journal.js";
+import type { JournalEvent } from "../src/observe.js";
 import type { Store, TextPlace } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { postgresStore } from "../src/stores/postgres/index.js";
 import { sqliteStore } from "../src/stores/sqlite/index.js";
 import { faultyStore } from "../src/testing/index.js";
 import { contentsOf, keysUsed, ringOf, textsOf } from "./encryption-fixture.js";
-import { accept, kindsOf, outcomeOf, startJournal, until } from "./faults-fixture.js";
+import { accept, by, kindsOf, outcomeOf, startJournal, until } from "./faults-fixture.js";
 import { change } from "./postgres-change.js";
 import { PostgresPlace, postgresUrl } from "./postgres-support.js";
 import { databasePath } from "./sqlite-fixture.js";
@@ -389,6 +390,29 @@ describe("a process whose ring lacks a key that others have begun to use", () =>
     await journal.start();
     expect(await outcomeOf(journal, "theirs", id)).toEqual({ kind: "succeeded", result: "done" });
     await journal.stop();
+  });
+
+  test("works on its own while a lane has no room, and looks past what it cannot read there", async () => {
+    const bare = memoryStore();
+    const events: JournalEvent[] = [];
+    const old = await openJournal({
+      store: await opened(bare, "a"),
+      kinds,
+      observe: (event) => void events.push(event),
+    });
+    old.pauseLanes(new Set(["full"]));
+    const inLanes = (lane: string) => ({ kind: "work", mode: "shared", lane }) as const;
+    const both = { result: null, change: { accept: [inLanes("full"), inLanes("free")] } };
+    const theirs = await openJournal({ store: await opened(bare, "b", "a"), kinds });
+    await theirs.transact("a theirs", () => both, { by });
+    await old.start();
+    const own = await accept(old, "own", inLanes("free"));
+    expect(await outcomeOf(old, "own", own)).toMatchObject({ kind: "succeeded" });
+    const { accepted } = await old.transact("own too", () => both, { by });
+    expect(await outcomeOf(old, "own too", accepted[1]?.id ?? "")).toMatchObject({ kind: "succeeded" });
+    expect(kindsOf(events, "store failed")).toEqual([]);
+    expect((await bare.read("a theirs", []))?.record).toMatchObject({ lease: null, lane: "full" });
+    await old.stop();
   });
 
   test("does not claim what it cannot read together with what it can", async () => {

@@ -16,6 +16,10 @@ const memoryEngine: EngineUnderTest = {
       oneProcess,
     "J11: a commit that lands under the name of an engine that was taken for dead meanwhile is not waited for":
       oneProcess,
+    "J11: the places of a killed process are free long before its lease would be over, also if it waited for more":
+      oneProcess,
+    "J11: the places of a process that is killed while it runs nothing are free long before its lease would be over":
+      oneProcess,
     "J12: 200 operations accepted at once need far fewer than 200 durable commits": noGrouping,
     "J12: operations that run at once share the commits of their steps and ends": noGrouping,
   },

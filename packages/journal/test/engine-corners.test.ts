@@ -79,6 +79,40 @@ test("a reason that is too long is refused, and the operation can still be cance
   await journal.stop();
 });
 
+test("a function that asks for its signal only after it was told to stop sees that it was", async () => {
+  let goOn = () => {};
+  let began = () => {};
+  const cancelled = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const running = new Promise<void>((resolve) => {
+    began = resolve;
+  });
+  let reason: unknown;
+  const journal = await started({
+    kinds: {
+      job: {
+        async run(operation) {
+          began();
+          await cancelled;
+          reason = operation.signal.reason;
+          expect(operation.signal).toBe(operation.signal);
+          operation.signal.throwIfAborted();
+        },
+      },
+    },
+  });
+  const accept = [{ kind: "job" }];
+  const { accepted } = await journal.transact("k", () => ({ result: null, change: { accept } }), { by });
+  const id = accepted[0]?.id ?? "";
+  await running;
+  await journal.cancel("k", id, "enough", by);
+  goOn();
+  expect(await journal.ended("k", id, { withinMs: 10_000 })).toEqual({ kind: "cancelled", reason: "enough" });
+  expect(reason).toMatchObject({ name: "Interrupted", why: "cancelled" });
+  await journal.stop();
+});
+
 test("stopping twice at once lets what runs end", async () => {
   let finish = (_: string): void => undefined;
   const running = new Promise<string>((resolve) => {

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Operation } from "../src/engine/attempt.js";
-import { RetryLater } from "../src/errors.js";
-import { openJournal } from "../src/journal.js";
+import { JournalError, RetryLater } from "../src/errors.js";
+import { type Journal, openJournal } from "../src/journal.js";
+import type { Change, Store } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { faultyStore, interposedStore, manualClock } from "../src/testing/index.js";
 import { accept, by, kindsOf, Latch, settle, startJournal, until } from "./faults-fixture.js";
@@ -24,6 +25,28 @@ function sharedStore() {
   const clock = manualClock();
   const shared = memoryStore({ clock: clock.wallMs });
   return { clock, shared, store: faultyStore(shared) };
+}
+
+const everyMs = 5_000;
+
+function pollUntil(look: () => string | undefined) {
+  return (operation: Operation) => operation.poll("answer", look, { everyMs });
+}
+
+/** The answer to the first commit without an entry is lost, and something else happens before it is asked for again. */
+function onceQuiet(store: Store, meanwhile: () => Promise<void>): Store {
+  let isOver = false;
+  return interposedStore(store, async ({ method, args }, go) => {
+    const answer = await go();
+    if (isOver || method !== "commit" || (args[0] as Change).entries.length > 0) return answer;
+    isOver = true;
+    await meanwhile();
+    throw new JournalError("store-unavailable", "the connection broke before the store answered");
+  });
+}
+
+async function looksOf(journal: Journal, key: string): Promise<number | undefined> {
+  return (await journal.read(key))?.open[0]?.polls?.[0]?.[2];
 }
 
 describe("an engine that has not heard what became of its own doing does not take itself for dead", () => {
@@ -51,6 +74,53 @@ describe("an engine that has not heard what became of its own doing does not tak
     await clock.advance(1_000);
     expect(attempts).toBe(2);
     expect((await one.journal.operation("r2", delayed))?.status).toBe("open");
+    expect(kindsOf(one.events, "presence lost")).toEqual([]);
+    expect(long.told).toEqual([]);
+  });
+
+  test("a resource that it gave back with a look that saw nothing is another's when it looks", async () => {
+    const { clock, shared, store } = sharedStore();
+    const long = longRunning();
+    const kinds = { long: { run: long.run }, poll: { run: pollUntil(() => undefined) } };
+    const one = await startJournal({ store: onceQuiet(store, takeOver), clock, kinds, random: () => 1 });
+    const other = await openJournal({ store: shared, clock, kinds, random: () => 1 });
+    onTestFinished(() => other.kill().catch(() => undefined));
+    /** The answer is lost, and the other engine has looked when it is asked for again. */
+    async function takeOver() {
+      one.journal.pauseLanes(new Set(["poll"]));
+      await other.start();
+      await clock.advance(everyMs);
+      await until("the other has looked", async () => (await looksOf(other, "r2")) === 2);
+    }
+    await accept(one.journal, "r1", { kind: "long" });
+    await accept(one.journal, "r2", { kind: "poll" });
+    await until("it hears of the lost answer", () => kindsOf(one.events, "store failed").length === 1);
+    await clock.advance(1_000);
+    expect(await looksOf(other, "r2")).toBe(2);
+    expect([...kindsOf(one.events, "presence lost"), ...kindsOf(one.events, "lease lost")]).toEqual([]);
+    expect(long.told).toEqual([]);
+  });
+
+  test("a look that saw nothing, beside what runs, is recorded once, and who hurries it is heard", async () => {
+    const { clock, shared, store } = sharedStore();
+    const long = longRunning();
+    const mode = "shared" as const;
+    let isThere = false;
+    const poll = { run: pollUntil(() => (isThere ? "seen" : undefined)), mode };
+    const kinds = { long: { run: long.run, mode }, poll };
+    const other = await openJournal({ store: shared, clock, kinds });
+    onTestFinished(() => other.kill().catch(() => undefined));
+    let id = "";
+    const hurry = async () => {
+      isThere = true;
+      await other.transact("r1", () => ({ result: null, change: { hurry: [id] } }), { by });
+    };
+    const one = await startJournal({ store: onceQuiet(store, hurry), clock, kinds, random: () => 1 });
+    await accept(one.journal, "r1", { kind: "long" });
+    id = await accept(one.journal, "r1", { kind: "poll" });
+    await clock.advance(everyMs / 2);
+    const status = await one.journal.operation("r1", id);
+    expect(status?.outcome).toEqual({ kind: "succeeded", result: "seen" });
     expect(kindsOf(one.events, "presence lost")).toEqual([]);
     expect(long.told).toEqual([]);
   });

@@ -111,6 +111,34 @@ describe("a store that answers and refuses", () => {
     await clock.advance(120_000);
     expect((await journal.operation("r1", id))?.outcome).toMatchObject({ kind: "succeeded" });
   });
+
+  test("an engine that is lost sight of whenever it has come back repeats a step's effect only after pauses that grow", async () => {
+    const { clock, store: base } = new RefusingStore();
+    let loses = true;
+    const store = interposedStore(base, async (call, go) => {
+      const answer = await go();
+      if (call.method === "attend" && loses) {
+        const [owner, lost] = call.args as [string, () => void];
+        clock.after(50, () => {
+          lost();
+          // Its session is gone: others, and the engine itself under its next name, may take what it held.
+          void base.leave(owner);
+        });
+      }
+      return answer;
+    });
+    let effects = 0;
+    const run = (operation: Operation) =>
+      operation.step("charge", () => new Promise<number>((done) => clock.after(100, () => done(++effects))));
+    const { journal } = await startJournal({ store, clock, kinds: { work: { run } }, random: () => 1 });
+    const id = await accept(journal, "r1", { kind: "work" });
+    await clock.advance(60_000);
+    expect(effects).toBeGreaterThan(2);
+    expect(effects).toBeLessThan(15);
+    loses = false;
+    await clock.advance(60_000);
+    expect((await journal.operation("r1", id))?.outcome).toMatchObject({ kind: "succeeded" });
+  });
 });
 
 describe("a store that is slow", () => {

@@ -1,7 +1,7 @@
 import { changeOf, newRecord } from "@osbert/journal-suites/conformance";
 import { describe, expect, test } from "vitest";
 import type { StoredRecord } from "../src/store.js";
-import { decide } from "../src/stores/mysql/commit-plan.js";
+import { decideCommit } from "../src/stores/mysql/decide-commit.js";
 import { sharesOf } from "../src/stores/mysql/lane-shares.js";
 import { MysqlPlace, mysqlUrl } from "./mysql-fixture.js";
 
@@ -19,7 +19,7 @@ const locked = { id: 11, seq: 4, epoch: 2, dueAt: 7, lease: { owner: "o", until:
 describe("mysql: what becomes of a change", () => {
   test("it is written if the record is at the expected seq and epoch", () => {
     const entries = [1, 2].map((n) => ({ kind: "noted", operation: null, body: String(n) }));
-    expect(decide(changeOf(record, { entries }), locked, 99)).toMatchObject({
+    expect(decideCommit(changeOf(record, { entries }), locked, 99)).toMatchObject({
       kind: "write",
       id: 11,
       isNew: false,
@@ -32,11 +32,11 @@ describe("mysql: what becomes of a change", () => {
 
   test("it is refused at another seq, another epoch, without a record, and where there should be none", () => {
     const change = changeOf(record);
-    expect(decide(change, { ...locked, seq: 5 }, 99).kind).toBe("conflict");
-    expect(decide(change, { ...locked, epoch: 3 }, 99).kind).toBe("conflict");
-    expect(decide(change, undefined, 99).kind).toBe("conflict");
-    expect(decide(newRecord("k"), locked, 99).kind).toBe("conflict");
-    expect(decide(newRecord("k"), undefined, 99)).toMatchObject({
+    expect(decideCommit(change, { ...locked, seq: 5 }, 99).kind).toBe("conflict");
+    expect(decideCommit(change, { ...locked, epoch: 3 }, 99).kind).toBe("conflict");
+    expect(decideCommit(change, undefined, 99).kind).toBe("conflict");
+    expect(decideCommit(newRecord("k"), locked, 99).kind).toBe("conflict");
+    expect(decideCommit(newRecord("k"), undefined, 99)).toMatchObject({
       kind: "write",
       id: 99,
       isNew: true,

@@ -108,6 +108,29 @@ describe("what was read last", () => {
     expect((await store.read("a", []))?.record).not.toBe(first?.record);
   });
 
+  test("is not told any more once the file says otherwise, also before the writer's answer has come", async () => {
+    const path = await databasePath();
+    const store = await openStore(path);
+    const file = new Reader(openForReading(path));
+    await store.commit(newRecord("a", { putParts: [{ id: "p", body: "1" }] }));
+    await store.read("a", ["p"]);
+    const second = newRecord("a", { expected: { seq: 1, epoch: 0 }, token: "t2", putParts: [{ id: "p", body: "2" }] });
+    const committed = store.commit(second);
+    // The batch leaves in this turn of the loop. Its answer waits, because the loop does.
+    await new Promise((resolve) => setImmediate(resolve));
+    const end = performance.now() + 10_000;
+    while (file.read("a", [])?.record.seq === 1 && performance.now() < end);
+    const [found, versions, [part]] = await Promise.all([
+      store.read("a", ["p"]),
+      store.versions(["a"]),
+      store.parts("a", { prefix: "", after: null, limit: 1 }),
+    ]);
+    expect([found?.record.seq, versions.get("a")?.seq]).toEqual([2, 2]);
+    expect([found?.parts.get("p"), part?.body]).toEqual(["2", "2"]);
+    await committed;
+    file.close();
+  });
+
   test("is bounded: thousands of others push it out", async () => {
     const store = await openStore(await databasePath());
     await store.commit(newRecord("first"));

@@ -1,6 +1,6 @@
 /**
- * What a platform asked for. Not last_operation: what its answer means hangs on the state in it and on whether a delete is polled, and any
- * error is just asked again. `waitForInstance` and `waitForBinding` of the client know it.
+ * What a platform asked for. Not last_operation: what its answer means hangs on the state in it and on what is polled, and most errors are
+ * just asked again. `waitForInstance` and `waitForBinding` of the client know it.
  */
 export type Call = "provision" | "update" | "deprovision" | "bind" | "unbind" | "fetch" | "catalog";
 

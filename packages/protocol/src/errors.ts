@@ -10,6 +10,13 @@ export const brokerErrors = {
     meaning:
       "the request is wrong: a field is missing or malformed, the parameters break the plan's schema, the service or plan is not offered",
   },
+  "service-retired": {
+    status: 400,
+    error: "ServiceRetired",
+    reserved: false,
+    meaning:
+      "the service, or its plan, was offered once and is not any more: the platform has to read the catalog again; instances that there are go on",
+  },
   unauthorized: {
     status: 401,
     error: "Unauthorized",

@@ -20,7 +20,7 @@ export {
   type ServicePlan,
 } from "./catalog/catalog.js";
 export type { Finding } from "./catalog/check.js";
-export { checkCatalog } from "./catalog/check-catalog.js";
+export { checkCatalog, checkOffering, checkUnique, type OfferingIds } from "./catalog/check-catalog.js";
 export { isSemanticVersion } from "./catalog/semantic-version.js";
 export {
   type CloudFoundryContext,

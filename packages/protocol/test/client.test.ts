@@ -51,6 +51,26 @@ describe("what a request carries", () => {
     }
   });
 
+  test("numbers beyond 2^53 go out and come back as they were written", async () => {
+    const answer = '{ "credentials": {"port": 12345678901234567890, "rate": 1.0} }';
+    const { url, seen } = await brokerThat({ status: 201, body: answer });
+    const client = createClient({ url });
+    const parametersText = '{"big": 98765432109876543210, "rate": 1.50}';
+    const bound = await client.bind("i", "b", { service_id: "s", plan_id: "p" }, { parametersText });
+    await client.provision("i", { ...request, parameters: { big: 1 } }, { parametersText });
+    expect(bound.text).toBe(answer);
+    expect(seen[0]?.body).toBe(`{"parameters":${parametersText},"service_id":"s","plan_id":"p"}`);
+    expect(seen[1]?.body).toBe(`{"parameters":${parametersText},${JSON.stringify(request).slice(1)}`);
+  });
+
+  test("a text that is not one JSON object never becomes part of a request", async () => {
+    const { url, seen } = await brokerThat({ status: 200 });
+    const client = createClient({ url });
+    for (const parametersText of ['{},"plan_id":"other"', "[]", "1", "", "null"])
+      await expect(client.update("i", { service_id: "s" }, { parametersText })).rejects.toThrow();
+    expect(seen).toEqual([]);
+  });
+
   test("P-AUTH-02: another mechanism, and another version, by agreement", async () => {
     const { url, seen } = await brokerThat({ status: 200, body: { services: [] } });
     await createClient({ url, credentials: "Bearer token", version: "2.15" }).catalog();
@@ -136,11 +156,23 @@ describe("what an answer means", () => {
     );
     const client = createClient({ url });
     const provision = () => client.provision("i", request);
-    expect(await provision()).toEqual({ kind: "done", status: 201, body: { dashboard_url: "https://x" } });
-    expect(await provision()).toEqual({ kind: "done", status: 200, body: {} });
+    expect(await provision()).toMatchObject({ kind: "done", status: 201, body: { dashboard_url: "https://x" } });
+    expect(await provision()).toMatchObject({ kind: "done", status: 200, body: {} });
     expect(await provision()).toMatchObject({ kind: "accepted", operation: "op" });
     expect(await provision()).toMatchObject({ kind: "accepted", operation: undefined });
     expect(await provision()).toMatchObject({ kind: "accepted", operation: undefined });
+  });
+
+  test("E10-17: an operation that is longer than 10,000 characters, or no text, counts as no answer that can be read", async () => {
+    const { url } = await brokerThat(
+      { status: 202, body: { operation: "x".repeat(10_000) } },
+      { status: 202, body: { operation: "x".repeat(10_001) } },
+      { status: 202, body: { operation: 7 } },
+    );
+    const client = createClient({ url });
+    expect(await client.provision("i", request)).toMatchObject({ kind: "accepted" });
+    for (let answer = 0; answer < 2; answer++)
+      expect(await failureOf(client.provision("i", request))).toMatchObject({ status: 202, body: undefined });
   });
 
   test("P-ERR-02, P-ERR-03, P-ERR-04, P-ERR-05: the error's word, description and advice are kept", async () => {

@@ -11,10 +11,11 @@ export {
   type OnError,
   type RefusedRequest,
 } from "./http/http-end.js";
+export { LiveText } from "./http/live-text.js";
 export { type PagesOptions, pages, type Readiness } from "./http/pages.js";
 export { type Paging, readPaging } from "./http/paging.js";
 export { type Problem, problemAnswer } from "./http/problem.js";
-export { largestBody, readJsonObject } from "./http/read-json.js";
+export { type JsonBody, largestBody, readJsonBody, readJsonObject } from "./http/read-json.js";
 export { requestIdentity, requestIdentityHeader } from "./http/request-identity.js";
 export {
   decode,

@@ -1,6 +1,9 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import {
+  anything,
   apiClient,
+  choice,
+  described,
   list,
   nullable,
   number,
@@ -69,5 +72,30 @@ describe("a client of one's own API", () => {
     [JSON.parse('{ "__proto__": { "items": [], "next": null } }'), "items must be a list"],
   ])("refuses %j, and says where it is not what it must be, but not what it is", async (answer, message) => {
     await expect(clientOf(answer).client("things", {})).rejects.toEqual(new ShapeError(message));
+  });
+});
+
+describe("the schema of a shape", () => {
+  test("says what the shape says", () => {
+    const shape = object({
+      id: described(text, "Its id."),
+      kind: choice(["a", "b"]),
+      size: nullable(number),
+      note: optional(text),
+      any: anything,
+    });
+    expect(shape.schema).toEqual({
+      type: "object",
+      properties: {
+        id: { type: "string", description: "Its id." },
+        kind: { type: "string", enum: ["a", "b"] },
+        size: { anyOf: [{ type: "number" }, { type: "null" }] },
+        note: { type: "string" },
+        any: {},
+      },
+      required: ["id", "kind", "size"],
+    });
+    expect(() => shape({ id: "x", kind: "c", size: null })).toThrow(new ShapeError("kind must be one of a, b"));
+    expect(shape({ id: "x", kind: "b", size: null })).toEqual({ id: "x", kind: "b", size: null });
   });
 });

@@ -2,6 +2,7 @@ import { manualClock } from "@osbert/journal/testing";
 import { describe, expect, test, vi } from "vitest";
 import { hashedPasswords } from "../src/authentication/hashed-passwords.js";
 import { hashPassword, parsePasswordHash } from "../src/authentication/index.js";
+import { plainPasswords } from "../src/authentication/plain-passwords.js";
 import { Tries } from "../src/authentication/tries.js";
 import { NoRoom, type Rank, Turns } from "../src/authentication/turns.js";
 import { basic, type Guarded, guarded } from "./authentication-lab.js";
@@ -160,6 +161,28 @@ describe("hashed passwords", () => {
     await expect(guarded({ credentials: [odd] })).rejects.toThrow("exactly one of");
     await expect(guarded({ credentials: [{ username: "a" } as never] })).rejects.toThrow("it has none");
     await expect(guarded({ credentials: [{ username: "a:b", password: "c" }] })).rejects.toThrow("colon");
+  });
+});
+
+describe("plain passwords", () => {
+  test("of every length are told from those that differ in one character, are longer or shorter", () => {
+    const passwords = Array.from({ length: 600 }, (_, index) => `${index}`.padStart(index + 3, "x"));
+    const isIn = plainPasswords(passwords.map((password, index) => ({ username: `user-${index}`, password })));
+    for (const [index, password] of passwords.entries()) {
+      const username = `user-${index}`;
+      expect(isIn(basic(username, password), "")).toBe(username);
+      expect(isIn(basic(username, password).replace("Basic", "basic"), "")).toBe(username);
+      for (const wrong of [`${password}x`, password.slice(1), `y${password.slice(1)}`, `${password.slice(0, -1)}y`])
+        expect(isIn(basic(username, wrong), "")).toBeUndefined();
+    }
+  });
+
+  test("one alone is told from what begins like it, however long that is", () => {
+    const isIn = plainPasswords([{ username: "platform", password: "secret" }]);
+    expect(isIn(basic("platform", "secret"), "")).toBe("platform");
+    expect(isIn("", "")).toBeUndefined();
+    for (let more = 1; more < 600; more++)
+      expect(isIn(basic("platform", `secret${"\0".repeat(more)}`), "")).toBeUndefined();
   });
 });
 

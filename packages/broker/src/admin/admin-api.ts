@@ -8,20 +8,21 @@ import {
   type KnowsUser,
 } from "@osbert/server/authentication";
 import type { SeenRequest } from "@osbert/server/observe";
+import type { AdminRoutes } from "../catalog/service-source.js";
 import { answer } from "../endpoints/answer.js";
 import { requiredText } from "../endpoints/fields.js";
 import { checkId } from "../records/ids.js";
 import type { InstanceAddress } from "../records/instance-key.js";
 import { type InstancePhase, instancePhases } from "../records/instance-record.js";
-import type { Act } from "./act.js";
 import type { Operator } from "./operator.js";
+import { attributionOf, type OperatorAttribution } from "./operator-attribution.js";
 import {
-  type ActName,
+  type ActionName,
   type AdminRouteName,
   isAdminPath,
-  type LookName,
   type MatchedAdminRoute,
   matchAdminRoute,
+  type ReadName,
 } from "./routes.js";
 
 /** The admin API on the wire. */
@@ -75,6 +76,7 @@ export function adminEndpoints(
   operator: () => Operator,
   { credentials }: AdminOptions,
   platforms: PlatformSide = { credentials: [] },
+  more?: AdminRoutes,
 ): AdminEndpoints {
   if (credentials.length === 0) throw new Error("admin.credentials must have at least one credential");
   const theirs = Array.isArray(platforms.credentials) ? (platforms.credentials as readonly Credential[]) : [];
@@ -91,16 +93,28 @@ export function adminEndpoints(
     const told = { platform: "", seen, knowsAnywhere, otherwise: "a valid admin credential is needed" };
     return authenticated(authenticate, request, told, async (credential) => {
       const [path = "", search = ""] = splitOnce(request.url, "?");
+      const query = new URLSearchParams(search);
+      const bodyAndReason = async (mostBytes = largestBody) => {
+        const body = await readBody(request, mostBytes);
+        const by: OperatorAttribution = { operator: credential, reason: reasonOf(body), requestId };
+        return { body, by };
+      };
+      if (more?.owns(path)) {
+        const route = more.match(request.method, path);
+        seen?.matched({ name: `admin ${route.name}` });
+        const action = async (mostBytes?: number) => {
+          const { body, by } = await bodyAndReason(mostBytes);
+          return { body, by: attributionOf(by), reason: by.reason };
+        };
+        return answer("fetched", await route.respond({ query, action }));
+      }
       const matched = matchAdminRoute(request.method, path);
       const { name, instance, binding } = matched;
       seen?.matched({ name: `admin ${name}`, instance, binding });
-      const query = new URLSearchParams(search);
       const address = { platform: textOf(query, "platform") ?? "", instance };
-      const asked: Looking = { operator: operator(), address, matched, query };
-      if (isLook(name)) return answer("fetched", await looks[name](asked));
-      const body = await readBody(request);
-      const act: Act = { operator: credential, reason: reasonOf(body), requestId };
-      return answer("fetched", await acts[name]({ ...asked, body, act }));
+      const asked: ReadRequest = { operator: operator(), address, matched, query };
+      if (isRead(name)) return answer("fetched", await reads[name](asked));
+      return answer("fetched", await actions[name]({ ...asked, ...(await bodyAndReason()) }));
     });
   };
   return Object.assign(respond, { knows });
@@ -114,7 +128,7 @@ function secretOf({ platform: _, ...credential }: Credential): string {
 }
 
 /** What every endpoint is given. */
-interface Looking {
+interface ReadRequest {
   readonly operator: Operator;
   readonly address: InstanceAddress;
   readonly matched: MatchedAdminRoute;
@@ -122,14 +136,15 @@ interface Looking {
 }
 
 /** What those are given that change something. */
-interface Acting extends Looking {
+interface ActionRequest extends ReadRequest {
   readonly body: JsonObject;
-  readonly act: Act;
+  readonly by: OperatorAttribution;
 }
 
-const looks: Readonly<Record<LookName, (asked: Looking) => Promise<object>>> = {
+const reads: Readonly<Record<ReadName, (asked: ReadRequest) => Promise<object>>> = {
   instances: ({ operator, query }) => operator.instances({ ...readPaging(query), ...filterOf(query) }),
   instance: ({ operator, address }) => operator.instance(address),
+  binding: ({ operator, address, matched }) => operator.binding(address, matched.binding),
   bindings: ({ operator, address, query }) => operator.bindings(address, readPaging(query)),
   journal: ({ operator, address, query }) => operator.entries(address, readPaging(query)),
   operation: ({ operator, address, matched }) => operator.operation(address, matched.operation),
@@ -140,50 +155,50 @@ const looks: Readonly<Record<LookName, (asked: Looking) => Promise<object>>> = {
   keyRotation: async ({ operator }) => operator.keyRotation,
 };
 
-const acts: Readonly<Record<ActName, (asked: Acting) => Promise<object>>> = {
-  retryAll: ({ operator, query, body, act }) => {
+const actions: Readonly<Record<ActionName, (asked: ActionRequest) => Promise<object>>> = {
+  retryAll: ({ operator, query, body, by }) => {
     const filter = bulkFilterOf(query, ["waiting", "failed"]);
-    return operator.retryAll({ ...readPaging(query), ...filter }, act, dryRunOf(body));
+    return operator.retryAll({ ...readPaging(query), ...filter }, by, dryRunOf(body));
   },
-  cancelAll: ({ operator, query, body, act }) => {
+  cancelAll: ({ operator, query, body, by }) => {
     const filter = bulkFilterOf(query, ["running", "waiting", "queued", "held", "paused"]);
-    return operator.cancelAll({ ...readPaging(query), ...filter }, act, dryRunOf(body));
+    return operator.cancelAll({ ...readPaging(query), ...filter }, by, dryRunOf(body));
   },
-  retry: ({ operator, address, matched, act }) => operator.retry(address, matched.operation, act),
-  async cancel({ operator, address, matched: { operation }, act }) {
-    await operator.cancel(address, operation, act);
+  retry: ({ operator, address, matched, by }) => operator.retry(address, matched.operation, by),
+  async cancel({ operator, address, matched: { operation }, by }) {
+    await operator.cancel(address, operation, by);
     return { operation };
   },
-  async purge({ operator, address, act }) {
-    await operator.purge(address, act);
+  async purge({ operator, address, by }) {
+    await operator.purge(address, by);
     return {};
   },
-  async purgeBinding({ operator, address, matched, act }) {
-    await operator.purgeBinding(address, matched.binding, act);
+  async purgeBinding({ operator, address, matched, by }) {
+    await operator.purgeBinding(address, matched.binding, by);
     return {};
   },
-  async forceDelete({ operator, address, body, act }) {
+  async forceDelete({ operator, address, body, by }) {
     const seconds = secondsOf(body.within_seconds, "within_seconds", 3_600);
-    return operator.forceDelete(address, act, seconds === undefined ? {} : { withinMs: seconds * 1_000 });
+    return operator.forceDelete(address, by, seconds === undefined ? {} : { withinMs: seconds * 1_000 });
   },
-  async restore({ operator, address, act }) {
-    await operator.restore(address, act);
+  async restore({ operator, address, by }) {
+    await operator.restore(address, by);
     return {};
   },
-  rotateKeys: ({ operator, act }) => operator.rotateKeys(act),
-  pause: ({ operator, matched, act }) => operator.pause(matched.service, act),
-  resume: ({ operator, matched, act }) => operator.resume(matched.service, act),
+  rotateKeys: ({ operator, by }) => operator.rotateKeys(by),
+  pause: ({ operator, matched, by }) => operator.pause(matched.service, by),
+  resume: ({ operator, matched, by }) => operator.resume(matched.service, by),
 };
 
-function isLook(name: AdminRouteName): name is LookName {
-  return Object.hasOwn(looks, name);
+function isRead(name: AdminRouteName): name is ReadName {
+  return Object.hasOwn(reads, name);
 }
 
-async function readBody(request: AdminRequest): Promise<JsonObject> {
+async function readBody(request: AdminRequest, mostBytes: number): Promise<JsonObject> {
   // A browser sends a form, or plain text, to any server without asking it; JSON it does not.
   if (request.header("content-type") === undefined)
     throw new BrokerError("bad-request", "the body must be JSON: send it with Content-Type application/json");
-  return readJsonObject(request, largestBody);
+  return readJsonObject(request, mostBytes);
 }
 
 function reasonOf(body: JsonObject): string {

@@ -27,6 +27,14 @@ const summary = {
   last_operation: last,
 } as const;
 
+const binding = {
+  id: text,
+  phase: text,
+  app_guid: nullable(text),
+  expires_at: nullable(text),
+  last_operation: last,
+} as const;
+
 const operation = object({
   id: text,
   instance: text,
@@ -98,12 +106,8 @@ export const adminDescriptions = {
       operations: list(operation),
     }),
   },
-  bindings: {
-    query: [...ofInstance, ...paging],
-    answer: page(
-      object({ id: text, phase: text, app_guid: nullable(text), expires_at: nullable(text), last_operation: last }),
-    ),
-  },
+  bindings: { query: [...ofInstance, ...paging], answer: page(object(binding)) },
+  binding: { query: ofInstance, answer: object({ ...binding, operation: nullable(operation) }) },
   journal: { query: [...ofInstance, ...paging], answer: page(entry) },
   operation: {
     query: ofInstance,

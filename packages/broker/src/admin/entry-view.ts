@@ -2,7 +2,7 @@ import type { Entry, Json, OperationStatus } from "@osbert/journal";
 import { bindingId } from "../records/binding-record.js";
 import type { PassedOver } from "../records/forced-result.js";
 
-import { operatorEntry } from "./act.js";
+import { operatorEntryKind } from "./operator-attribution.js";
 import { iso, masked, type OperationView } from "./views.js";
 
 /** One line of an instance's journal: who, when, why, and what, without inputs and results. */
@@ -104,7 +104,7 @@ function detailsOf(kind: string, fields: Fields): Readonly<Record<string, Json>>
       };
     case "pruned":
       return pick(fields, "entries");
-    case operatorEntry:
+    case operatorEntryKind:
       return pick(fields, "action", "reason", "operation", "binding", "service", "cancelled", "bindings");
     default:
       return {};

@@ -1,5 +1,4 @@
 export type { InstanceAddress } from "../records/instance-key.js";
-export type { Act } from "./act.js";
 export {
   type AdminEndpoints,
   type AdminOptions,
@@ -7,12 +6,13 @@ export {
   adminEndpoints,
 } from "./admin-api.js";
 export type { Audit, AuditEntry } from "./audit.js";
-export type { BulkItem, BulkTarget } from "./bulk.js";
+export type { BulkItem, BulkTarget } from "./bulk-action.js";
 export { adminDescriptions } from "./descriptions.js";
 export type { EntryView, OperationDetails, StepView } from "./entry-view.js";
 export { type BulkFilter, Operator } from "./operator.js";
+export type { OperatorAttribution } from "./operator-attribution.js";
+export type { InstanceFilter, OperationFilter, PageRequest } from "./operator-queries.js";
 export type { Pause } from "./pauses.js";
-export type { InstanceFilter, OperationFilter, PageAsk } from "./reading.js";
 export { type AdminRouteName, adminRoutes } from "./routes.js";
 export type {
   BindingView,

@@ -7,15 +7,15 @@ import { decideForceDelete } from "../decisions/force-delete.js";
 import { decidePurge, decidePurgeBinding, decidePurgeBindings } from "../decisions/purge.js";
 import { decideRetry } from "../decisions/retry.js";
 import { bindingPart, bindingPrefix } from "../records/binding-record.js";
-import { type InstanceAddress, instanceAddress, instanceKey } from "../records/instance-key.js";
+import { addressOrKey, type InstanceAddress, instanceKey } from "../records/instance-key.js";
 import { instanceData, instancePart, revisionOf } from "../records/instance-record.js";
 import { type InstanceResource, instanceResource } from "../records/instance-resource.js";
 import type { Verb } from "../service/verb.js";
-import { type Act, attributionOf, entryOf } from "./act.js";
-import { type BulkItem, type BulkTarget, doToEach } from "./bulk.js";
+import { type BulkItem, type BulkTarget, bulkAction } from "./bulk-action.js";
 import type { KeyRotation, RotationView } from "./key-rotation.js";
+import { attributionOf, type OperatorAttribution, operatorEntry } from "./operator-attribution.js";
+import { type OperationFilter, OperatorQueries } from "./operator-queries.js";
 import { type Pauses, pausedKey } from "./pauses.js";
-import { type OperationFilter, Reading } from "./reading.js";
 import { type ServiceView, serviceView } from "./views.js";
 
 export interface OperatorPorts {
@@ -42,7 +42,7 @@ const defaultForceWithinMs = 5 * 60 * 1_000;
  * What an operator sees of a running broker and does to it. Every action is one commit on the instance it touches, with an entry that
  * says who and why; a process that is killed has done all of it or nothing.
  */
-export class Operator extends Reading {
+export class Operator extends OperatorQueries {
   readonly #ports: OperatorPorts;
 
   constructor(ports: OperatorPorts) {
@@ -51,7 +51,11 @@ export class Operator extends Reading {
   }
 
   /** Runs a waiting operation now, or begins one anew that did not succeed. Answers the operation that goes on. */
-  async retry(address: InstanceAddress, operation: string, act: Act): Promise<{ readonly operation: string }> {
+  async retry(
+    address: InstanceAddress,
+    operation: string,
+    by: OperatorAttribution,
+  ): Promise<{ readonly operation: string }> {
     const { journal, catalogOf, cascade, pauses } = this.#ports;
     const key = keyOf(address);
     const status = await journal.operation(key, operation);
@@ -79,15 +83,15 @@ export class Operator extends Reading {
       };
       return decideRetry(resource, facts, now);
     };
-    const begun = await this.#act(key, parts, act, "retry", { operation }, decide);
+    const begun = await this.#transact(key, parts, by, "retry", { operation }, decide);
     return { operation: begun ?? operation };
   }
 
   /** Asks for the end of an open operation, wherever it runs. It ends within seconds; the platform is told the reason. */
-  async cancel(address: InstanceAddress, operation: string, act: Act): Promise<void> {
+  async cancel(address: InstanceAddress, operation: string, by: OperatorAttribution): Promise<void> {
     try {
-      await this.#act(keyOf(address), [instancePart], act, "cancel", { operation }, (resource) =>
-        decideCancel(resource, operation, act.reason),
+      await this.#transact(keyOf(address), [instancePart], by, "cancel", { operation }, (resource) =>
+        decideCancel(resource, operation, by.reason),
       );
     } catch (error) {
       if (error instanceof JournalError && error.code === "invalid-change")
@@ -100,22 +104,22 @@ export class Operator extends Reading {
    * The same as `retry` for many, a page at a time: those that wait for their next attempt, or with the state `failed` the last ones of
    * instances on which nothing is under way.
    */
-  async retryAll({ state, ...filter }: BulkFilter, act: Act, dryRun = false): Promise<Page<BulkItem>> {
+  async retryAll({ state, ...filter }: BulkFilter, by: OperatorAttribution, dryRun = false): Promise<Page<BulkItem>> {
     await this.checkNamed(filter);
     const page =
       state === "failed"
         ? await this.failedOperations(filter)
         : await this.#targets({ ...filter, state: state ?? "waiting" });
-    return doToEach(page, dryRun, async (target) => (await this.retry(target, target.operation, act)).operation);
+    return bulkAction(page, dryRun, async (target) => (await this.retry(target, target.operation, by)).operation);
   }
 
   /** The same as `cancel` for many, a page at a time. */
-  async cancelAll(filter: OperationFilter, act: Act, dryRun = false): Promise<Page<BulkItem>> {
+  async cancelAll(filter: OperationFilter, by: OperatorAttribution, dryRun = false): Promise<Page<BulkItem>> {
     await this.checkNamed(filter);
     const { items, next } = await this.#targets(filter);
     const open = items.filter(({ state }) => state !== "cancelling");
-    return doToEach({ items: open, next }, dryRun, async (target) => {
-      await this.cancel(target, target.operation, act);
+    return bulkAction({ items: open, next }, dryRun, async (target) => {
+      await this.cancel(target, target.operation, by);
       return null;
     });
   }
@@ -132,7 +136,7 @@ export class Operator extends Reading {
    * Forgets an instance with its bindings, without a call of the author's functions: for what is known to be gone. The bindings go
    * first, some at a time; killed in between, what is left is purged when it is asked for again.
    */
-  async purge(address: InstanceAddress, act: Act): Promise<void> {
+  async purge(address: InstanceAddress, by: OperatorAttribution): Promise<void> {
     const { journal } = this.#ports;
     const key = keyOf(address);
     for (;;) {
@@ -140,15 +144,15 @@ export class Operator extends Reading {
       const { items } = instanceResource.partsUnder(bindingPrefix, page);
       if (items.length === 0) break;
       const parts = items.map(({ id }) => id);
-      await this.#act(key, parts, act, "purge", { bindings: parts.length }, (resource) =>
+      await this.#transact(key, parts, by, "purge", { bindings: parts.length }, (resource) =>
         decidePurgeBindings(resource, parts, true),
       );
     }
-    await this.#act(key, [instancePart], act, "purge", {}, decidePurge);
+    await this.#transact(key, [instancePart], by, "purge", {}, decidePurge);
   }
 
-  async purgeBinding(address: InstanceAddress, binding: string, act: Act): Promise<void> {
-    await this.#act(keyOf(address), [bindingPart(binding)], act, "purge", { binding }, (resource) =>
+  async purgeBinding(address: InstanceAddress, binding: string, by: OperatorAttribution): Promise<void> {
+    await this.#transact(keyOf(address), [bindingPart(binding)], by, "purge", { binding }, (resource) =>
       decidePurgeBinding(resource, binding),
     );
   }
@@ -156,10 +160,10 @@ export class Operator extends Reading {
   /** Cancels what is open, calls the author's functions once, and forgets the instance whatever comes of them. */
   async forceDelete(
     address: InstanceAddress,
-    act: Act,
+    by: OperatorAttribution,
     { withinMs = defaultForceWithinMs }: { readonly withinMs?: number } = {},
   ): Promise<{ readonly operation: string }> {
-    const operation = await this.#act(keyOf(address), [instancePart], act, "force-delete", {}, (resource) => {
+    const operation = await this.#transact(keyOf(address), [instancePart], by, "force-delete", {}, (resource) => {
       const isPaused = this.#ports.pauses.of(instanceData(resource)?.serviceId ?? "") !== undefined;
       // It would wait with all others, and go on when nobody thinks of it any more.
       return isPaused
@@ -173,15 +177,15 @@ export class Operator extends Reading {
    * From now on nothing of this service begins, in any process; what runs goes on until it waits or ends. Of one that was paused
    * already, the earlier pause stays, with its reason.
    */
-  async pause(service: string, act: Act): Promise<ServiceView & { readonly was_paused: boolean }> {
+  async pause(service: string, by: OperatorAttribution): Promise<ServiceView & { readonly was_paused: boolean }> {
     const named = this.#offered(service);
-    const { pause, wasPaused } = await this.#ports.pauses.pause(named.id, act);
+    const { pause, wasPaused } = await this.#ports.pauses.pause(named.id, by);
     return { ...serviceView(named, pause), was_paused: wasPaused };
   }
 
-  async resume(service: string, act: Act): Promise<ServiceView> {
+  async resume(service: string, by: OperatorAttribution): Promise<ServiceView> {
     const named = this.#offered(service, true);
-    await this.#ports.pauses.resume(named.id, act);
+    await this.#ports.pauses.resume(named.id, by);
     return serviceView(named, undefined);
   }
 
@@ -191,27 +195,27 @@ export class Operator extends Reading {
   }
 
   /** Encrypts everything in the store under the active key, while the broker works. Goes on by itself; `keyRotation` tells how far. */
-  async rotateKeys(act: Act): Promise<RotationView> {
+  async rotateKeys(by: OperatorAttribution): Promise<RotationView> {
     const { journal, rotation } = this.#ports;
     rotation.check();
     // It is about no instance: it stands beside the pauses.
-    const decide: Decide<null> = () => ({ result: null, change: { entries: [entryOf(act, "rotate keys")] } });
-    await journal.transact(pausedKey, decide, { by: attributionOf(act) });
+    const decide: Decide<null> = () => ({ result: null, change: { entries: [operatorEntry(by, "rotate keys")] } });
+    await journal.transact(pausedKey, decide, { by: attributionOf(by) });
     return rotation.begin();
   }
 
   /** Instances that were set aside because they cannot be read; the log has told why. */
   async setAside(page: { readonly after?: string; readonly limit?: number }): Promise<Page<InstanceAddress>> {
     const { items, next } = await this.#ports.journal.listSetAside(page);
-    return { items: items.map((key) => instanceAddress(key) ?? { platform: "", instance: key }), next };
+    return { items: items.map(addressOrKey), next };
   }
 
   /** Puts an instance that was set aside back to work. The entry first: it shows that the instance can be read and changed again. */
-  async restore(address: InstanceAddress, act: Act): Promise<void> {
+  async restore(address: InstanceAddress, by: OperatorAttribution): Promise<void> {
     const { journal } = this.#ports;
     const key = keyOf(address);
     try {
-      await this.#act(key, [], act, "restore", {}, (resource) =>
+      await this.#transact(key, [], by, "restore", {}, (resource) =>
         instanceData(resource) === undefined
           ? refused("not-found", "there is no such instance")
           : { kind: "accepted", change: {} },
@@ -227,10 +231,10 @@ export class Operator extends Reading {
   }
 
   /** The action and its entry in one commit. Answers the operation that was accepted with it, if there was one. */
-  async #act(
+  async #transact(
     key: string,
     parts: readonly string[],
-    act: Act,
+    by: OperatorAttribution,
     action: string,
     about: Readonly<Record<string, Json>>,
     decide: (resource: InstanceResource | undefined, now: number) => Decision,
@@ -241,11 +245,11 @@ export class Operator extends Reading {
       const { cancel = [] } = decision.change;
       // Of very many, the first: each of them has its own entries.
       const cancelled = "others" in cancel ? openIds(resource) : cancel.map(({ operation }) => operation);
-      const entry = entryOf(act, action, { ...about, ...(cancelled.length > 0 && { cancelled }) });
+      const entry = operatorEntry(by, action, { ...about, ...(cancelled.length > 0 && { cancelled }) });
       return { result: decision, change: { ...decision.change, entries: [entry] } };
     });
     const { result, accepted } = await this.#ports.journal.transact(key, decideAndNote, {
-      by: attributionOf(act),
+      by: attributionOf(by),
       parts,
     });
     switch (result.kind) {

@@ -1,7 +1,7 @@
 import type { Followed, Journal, Json } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import { laneOf } from "../records/lane.js";
-import { type Act, attributionOf, entryOf } from "./act.js";
+import { attributionOf, type OperatorAttribution, operatorEntry } from "./operator-attribution.js";
 
 /** A service whose operations are accepted and wait, until an operator lets them go on. */
 export interface Pause {
@@ -48,10 +48,13 @@ export class Pauses {
   }
 
   /** Answers the pause that is in force: one that was there before stays as it is, and nothing is written. */
-  async pause(service: string, act: Act): Promise<{ readonly pause: Pause; readonly wasPaused: boolean }> {
+  async pause(
+    service: string,
+    by: OperatorAttribution,
+  ): Promise<{ readonly pause: Pause; readonly wasPaused: boolean }> {
     let wasPaused = false;
-    let pause: Pause = { service, reason: act.reason, by: act.operator, at: 0 };
-    await this.#change(act, "pause", service, (before, now) => {
+    let pause: Pause = { service, reason: by.reason, by: by.operator, at: 0 };
+    await this.#change(by, "pause", service, (before, now) => {
       const earlier = before.find((paused) => paused.service === service);
       wasPaused = earlier !== undefined;
       pause = earlier ?? { ...pause, at: now };
@@ -63,8 +66,8 @@ export class Pauses {
     return { pause, wasPaused };
   }
 
-  async resume(service: string, act: Act): Promise<void> {
-    await this.#change(act, "resume", service, (before) => {
+  async resume(service: string, by: OperatorAttribution): Promise<void> {
+    await this.#change(by, "resume", service, (before) => {
       if (!before.some((pause) => pause.service === service))
         throw new BrokerError("conflict", "the service is not paused");
       return before.filter((pause) => pause.service !== service);
@@ -72,7 +75,7 @@ export class Pauses {
   }
 
   async #change(
-    act: Act,
+    by: OperatorAttribution,
     action: string,
     service: string,
     decide: (before: readonly Pause[], now: number) => readonly Pause[] | undefined,
@@ -80,9 +83,9 @@ export class Pauses {
     await this.#followed.update(
       (before, now) => {
         const value = decide(before, now);
-        return value && { value, entries: [entryOf(act, action, { service })] };
+        return value && { value, entries: [operatorEntry(by, action, { service })] };
       },
-      { by: attributionOf(act) },
+      { by: attributionOf(by) },
     );
   }
 }

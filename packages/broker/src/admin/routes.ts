@@ -6,6 +6,7 @@ export const adminRoutes = [
   ["GET", "/admin/v1/instances", "instances"],
   ["GET", "/admin/v1/instances/:instance", "instance"],
   ["GET", "/admin/v1/instances/:instance/bindings", "bindings"],
+  ["GET", "/admin/v1/instances/:instance/bindings/:binding", "binding"],
   ["GET", "/admin/v1/instances/:instance/journal", "journal"],
   ["GET", "/admin/v1/instances/:instance/operations/:operation", "operation"],
   ["GET", "/admin/v1/operations", "operations"],
@@ -28,9 +29,9 @@ export const adminRoutes = [
 type AdminRoute = (typeof adminRoutes)[number];
 export type AdminRouteName = AdminRoute[2];
 /** Those that change nothing. */
-export type LookName = Extract<AdminRoute, readonly ["GET", ...unknown[]]>[2];
+export type ReadName = Extract<AdminRoute, readonly ["GET", ...unknown[]]>[2];
 /** Those that do, and need a reason. */
-export type ActName = Exclude<AdminRouteName, LookName>;
+export type ActionName = Exclude<AdminRouteName, ReadName>;
 
 export type MatchedAdminRoute = MatchedRoute<typeof adminRoutes>;
 

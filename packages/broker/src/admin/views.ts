@@ -57,6 +57,12 @@ export interface BindingView {
   readonly last_operation: LastView | null;
 }
 
+/** With what is being done to it: the job is found from the binding, in one look. */
+export interface BindingDetails extends BindingView {
+  /** `null`: nothing is; `last_operation` says what was done. */
+  readonly operation: OperationView | null;
+}
+
 export interface LastView {
   readonly id: string;
   readonly verb: string;

@@ -1,7 +1,8 @@
 import type { Clock } from "@osbert/journal";
 import type { Service } from "../service/service.js";
-import { type BrokerCatalog, buildCatalog, knownCatalog, type OfferedService } from "./catalog.js";
+import { type BrokerCatalog, buildCatalog, catalogWith, knownCatalog, type OfferedService } from "./catalog.js";
 import type { ServiceSource } from "./service-source.js";
+import { withOneReplaced } from "./with-one-replaced.js";
 
 /** Revisions that were resolved and are kept compiled. */
 const mostRevisions = 256;
@@ -47,7 +48,7 @@ export class Offer {
     // One that was dropped as a whole can only be deleted, unless its source still knows it.
     if (offered === undefined || offered === present.retired.get(serviceId)) return knownCatalog(present);
     if (offered === present.services.get(serviceId)) return present;
-    return { ...present, services: new Map(present.services).set(serviceId, offered) };
+    return catalogWith(present, { services: withOneReplaced(present.services, serviceId, offered) });
   }
 
   /** Asked once, however many want to know; what could not be told is asked again. */

@@ -7,9 +7,8 @@ import { defaultDraft, type Schema } from "@osbert/server/schemas";
  */
 export type SchemaDraft = "draft-04" | "as-written";
 
-/** A schema as platforms see it. Requests are checked with what the author wrote, whatever becomes of it here. */
+/** A schema, which is JSON, as platforms see it. Requests are checked with what the author wrote, whatever becomes of it here. */
 export function publishedSchema(schema: Schema, draft: SchemaDraft): Draft04Schema {
-  // Once to JSON and back: what an author wrote in code may hold an `undefined`.
-  const written = JSON.parse(JSON.stringify({ $schema: defaultDraft, ...schema })) as JsonObject;
+  const written = { $schema: defaultDraft, ...schema } as JsonObject;
   return draft === "as-written" ? { schema: written, losses: [] } : toDraft04(written);
 }

@@ -1,5 +1,12 @@
-import type { Context, JsonObject, MaintenanceInfo, OriginatingIdentity } from "@osbert/protocol";
+import {
+  BrokerError,
+  type Context,
+  type JsonObject,
+  type MaintenanceInfo,
+  type OriginatingIdentity,
+} from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
+import type { NotKnownYet } from "../catalog/service-source.js";
 import { fingerprint } from "../records/fingerprint.js";
 import {
   type InstanceData,
@@ -36,6 +43,8 @@ export interface ProvisionFacts {
   readonly prepared: Prepared;
   /** Of the service that is offered now. */
   readonly revision: string | null;
+  /** It is not known yet whether the service is offered: the operation waits for that. `null`: it is known. */
+  readonly notKnownYet: NotKnownYet | null;
   readonly identity: OriginatingIdentity | null;
   /** The platform waits for the end, and is told what is known then. */
   readonly awaited: boolean;
@@ -46,10 +55,10 @@ export interface ProvisionFacts {
  * PUT /v2/service_instances/:id. A repeat is told from another request first, so that an instance of a plan which is not offered any
  * more is still found by its own request; only then is it asked whether a new one can be made.
  */
-export function decideProvision(resource: InstanceResource | undefined, facts: ProvisionFacts): Decision {
+export function decideProvision(resource: InstanceResource | undefined, facts: ProvisionFacts, now: number): Decision {
   const { request, problem } = facts;
   const data = instanceData(resource);
-  if (data === undefined || data.phase === "gone") return problem ?? begin(facts, data, undefined);
+  if (data === undefined || data.phase === "gone") return problem ?? begin(facts, data, undefined, now);
   const same = isSame(data, request);
   switch (data.phase) {
     case "creating": {
@@ -66,7 +75,10 @@ export function decideProvision(resource: InstanceResource | undefined, facts: P
       if (!same) return conflict("could not be provisioned and has to be deleted first; it was asked for");
       // One that was told to stop may still be at work; its end would be taken for that of the new attempt.
       if (isBusy(resource, null)) return mustWait(concurrencyError.instanceStopping());
-      return problem ?? begin(facts, data, resource === undefined ? undefined : instanceRecord(resource));
+      if (problem !== null) return problem;
+      // What waits has done nothing and has no revision. This one may have done something, and its own revision has to remove that.
+      if (facts.notKnownYet !== null) return unavailable(facts.notKnownYet);
+      return begin(facts, data, resource === undefined ? undefined : instanceRecord(resource), now);
     case "ready":
       return same ? { kind: "done already" } : conflict("exists");
   }
@@ -83,6 +95,11 @@ export function provisionProblem({ services }: BrokerCatalog, request: Provision
   const invalid = offered.validate.provision(request.parameters);
   if (invalid !== null) return refused("bad-request", invalid);
   return sizeProblem({ parameters: request.parameters, context: request.context });
+}
+
+/** For whom waiting is no answer. */
+export function unavailable({ why, retryAfterSeconds }: NotKnownYet): Decision {
+  return { kind: "refused", error: new BrokerError("unavailable", why, { retryAfterSeconds }) };
 }
 
 /** Identical: service, plan, parameters, organization and space. Not the user, not the context (names in it change). */
@@ -105,15 +122,17 @@ function conflict(how: string): Decision {
 
 /** B1: the record is written before any of the author's code runs. */
 function begin(
-  { request, prepared, revision, identity, awaited, deadlineMs }: ProvisionFacts,
+  { request, prepared, revision, notKnownYet, identity, awaited, deadlineMs }: ProvisionFacts,
   before: InstanceData | undefined,
   failed: InstanceRecord | undefined,
+  now: number,
 ): Decision {
   const data: InstanceData = {
     phase: "creating",
     serviceId: request.serviceId,
     planId: request.planId,
-    ...(revision !== null && { revision }),
+    ...(revision !== null && { revision, revisionAt: now }),
+    ...(notKnownYet !== null && { awaitsCatalog: now + notKnownYet.waitMs }),
     created: requestFingerprint(request),
     bindings: 0,
     last: before?.last ?? null,

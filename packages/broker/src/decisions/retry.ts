@@ -79,12 +79,17 @@ function provision(resource: InstanceResource, data: InstanceData, { operation, 
   });
 }
 
-function update(resource: InstanceResource, data: InstanceData, facts: RetryFacts): Decision {
-  const { operation, catalog, input, revision } = facts;
+function update(
+  resource: InstanceResource,
+  data: InstanceData,
+  { operation, catalog, input, revision }: RetryFacts,
+): Decision {
   if (data.last?.id !== operation) return passed(data.phase);
   const { prepared, awaited: _, identity, ...request } = instanceResource.input("update", input);
   const deadlineMs = deadlineMsOf(catalog, "update", data.serviceId);
-  return decideUpdate(resource, { request, catalog, revision, prepared, awaited: false, identity, deadlineMs });
+  // Its source had nothing against it when it was accepted.
+  const facts = { request, catalog, revision, planRefusal: null, prepared, awaited: false, identity, deadlineMs };
+  return decideUpdate(resource, facts);
 }
 
 function deprovision(resource: InstanceResource, data: InstanceData, facts: RetryFacts): Decision {

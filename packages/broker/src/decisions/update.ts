@@ -1,5 +1,6 @@
 import { isPlanUpdateable, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
 import type { BrokerCatalog, OfferedPlan, OfferedService } from "../catalog/catalog.js";
+import type { Refusal } from "../catalog/service-source.js";
 import { fingerprint } from "../records/fingerprint.js";
 import {
   type InstanceData,
@@ -11,7 +12,7 @@ import {
 import type { InstanceResource, UpdateOperationInput, UpdateRequest } from "../records/instance-resource.js";
 import { laneOf } from "../records/lane.js";
 import { instanceOperation, someBindingOperation } from "../records/open-operations.js";
-import type { Prepared } from "../service/service.js";
+import type { PlanDefinition, Prepared } from "../service/service.js";
 import { concurrencyError, mustWait } from "./concurrency.js";
 import { accepted, type Decision, refused } from "./decision.js";
 import { maintenanceConflict } from "./maintenance-conflict.js";
@@ -24,6 +25,8 @@ export interface UpdateFacts {
   readonly catalog: BrokerCatalog;
   /** The instance's, when the catalog was chosen; `null` where nothing was to begin. */
   readonly revision: string | null;
+  /** What the source of the services has against the change of the plan, if the request is one. */
+  readonly planRefusal: Refusal | null;
   readonly prepared: Prepared;
   readonly identity: OriginatingIdentity | null;
   /** The platform waits for the end, and is told what is known then. */
@@ -108,7 +111,7 @@ function isEmpty(data: InstanceData, request: UpdateRequest): boolean {
 /** Why this cannot be done, from the catalog's point of view. `resulting`: the parameters that the instance would have. */
 function problemOf(
   data: InstanceData,
-  { request, catalog, revision }: UpdateFacts,
+  { request, catalog, revision, planRefusal }: UpdateFacts,
   resulting: JsonObject,
 ): Decision | null {
   const service = catalog.services.get(data.serviceId);
@@ -116,6 +119,7 @@ function problemOf(
     return refused("unprocessable", "the service of this instance is not offered any more; it can only be deleted");
   const changesPlan = request.planId !== null && request.planId !== data.planId;
   const target = service.plans.get(request.planId ?? data.planId);
+  if (changesPlan && planRefusal !== null) return refused(planRefusal.code, planRefusal.why);
   if (changesPlan && target === undefined) return refused("bad-request", "plan_id is not a plan of this service");
   if (changesPlan && !mayChangePlan(service.plans.get(data.planId), service.offering.plan_updateable ?? false)) {
     return refused("unprocessable", "the plan of this instance cannot be changed");
@@ -133,12 +137,22 @@ function problemOf(
   const invalid = request.parameters === null ? null : (target?.validate.update(request.parameters) ?? null);
   if (invalid !== null) return refused("bad-request", invalid);
   const upgrades = (service.service.revision ?? null) !== revision;
-  // Where nothing says what an update may bring, an instance that comes from another plan is one that this plan could have made.
-  if (!(changesPlan || upgrades) || target === undefined || target.definition.update !== undefined) return null;
-  const unfit = target.validate.provision(resulting);
+  if (!(changesPlan || upgrades) || target === undefined) return null;
+  // Where nothing says what an update may bring, an instance that comes from another plan is one that this plan could have made. One that
+  // comes from another revision always is: what it has kept may be what that one does not take any more.
+  if (!upgrades && target.definition.update !== undefined) return null;
+  const unfit = target.validate.provision(withoutUpdatedOnly(resulting, target.definition));
   return unfit === null
     ? null
     : refused("bad-request", `after the ${changesPlan ? "change" : "upgrade"} to plan ${target.name}, ${unfit}`);
+}
+
+/** Parameters without those that only updates bring: the schema of provisions may know nothing of them. */
+function withoutUpdatedOnly(parameters: JsonObject, { provision, update }: PlanDefinition): JsonObject {
+  const known = (schema: unknown) =>
+    new Set(Object.keys((schema as { readonly properties?: object } | undefined)?.properties ?? {}));
+  const [made, updated] = [known(provision), known(update)];
+  return Object.fromEntries(Object.entries(parameters).filter(([name]) => made.has(name) || !updated.has(name)));
 }
 
 function mayChangePlan(current: OfferedPlan | undefined, serviceSays: boolean): boolean {

@@ -23,7 +23,7 @@ export function answerRule(
   serviceId: string,
   offered: OfferedPlan | undefined,
 ): AnswerRule {
-  const service = ports.catalog().services.get(serviceId);
+  const service = offered ?? ports.catalog().services.get(serviceId);
   const rule = asyncRule(verb, offered?.definition.async, service?.service.async, ports.async);
   // BIND-38: what cannot be fetched has to be in the answer.
   const mustTell = verb === "bind" && service?.offering.bindings_retrievable === false;

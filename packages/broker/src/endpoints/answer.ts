@@ -1,4 +1,3 @@
-import { BrokerError } from "@osbert/protocol";
 import type { Answer } from "@osbert/server";
 
 /** Every outcome that is not an error, and its status. Errors have their own table (brokerErrors). */
@@ -27,12 +26,6 @@ export function madeBy(began: boolean): "created" | "exists already" {
   return began ? "created" : "exists already";
 }
 
-/** B14: a delete of what is not there. */
-export function goneAnswer(what: "instance" | "binding", force: boolean): Answer {
-  if (force) return answer("deleted", {});
-  throw new BrokerError("gone", `there is no such ${what}`);
-}
-
 /** B6: what goes on is told with the advice when to ask next, if the operator gives one. */
 export function inProgressAnswer(
   outcome: "in progress" | "fetched",
@@ -40,4 +33,9 @@ export function inProgressAnswer(
   { retryAfterSeconds }: { readonly retryAfterSeconds: number | null },
 ): Answer {
   return answer(outcome, body, retryAfterSeconds === null ? undefined : { "retry-after": String(retryAfterSeconds) });
+}
+
+/** What answers tell of an instance: only what there is. */
+export function instanceBody(dashboardUrl: string | null, metadata: object | null): object {
+  return { ...(dashboardUrl !== null && { dashboard_url: dashboardUrl }), ...(metadata !== null && { metadata }) };
 }

@@ -33,17 +33,17 @@ export async function awaitEnd(
  */
 async function cancelUnseen(
   { journal }: EndpointPorts,
-  { key, parts, caller, undo }: PipelineRequest,
+  { key, parts, asked, undo }: PipelineRequest,
   operation: string,
 ): Promise<Outcome | undefined> {
   const reason = "the platform's request has timed out";
-  const by = { ...attributionOf(caller), cause: reason };
+  const by = { ...attributionOf(asked.caller), cause: reason };
   const undoIfOpen = instanceResource.decide<boolean>((resource) => {
     const isOpen = resource?.open.some(({ id }) => id === operation);
     const decision = isOpen ? undo?.(resource) : undefined;
     return decision?.kind === "accepted" ? { result: true, change: decision.change } : { result: false };
   });
-  const undone = undo !== null && (await journal.transact(key, undoIfOpen, { by, parts })).result;
+  const undone = undo !== undefined && (await journal.transact(key, undoIfOpen, { by, parts })).result;
   // What has not even begun, because many others are before it, has nothing to undo.
   if (undone || (await journal.cancel(key, operation, reason, by))) return undefined;
   return (await journal.operation(key, operation))?.outcome ?? undefined;

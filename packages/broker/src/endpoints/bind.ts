@@ -40,13 +40,11 @@ export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<An
   const facts = { binding, request, catalog, revision: mayBegin ? revision : null, identity, deadlineMs };
   const done = await runPipeline(ports, {
     verb: "bind",
+    asked,
     key,
-    binding,
     serviceId,
-    service: catalog.services.get(serviceId)?.service,
+    catalog,
     parts,
-    likelyNew: false,
-    caller,
     rule,
     decide: (resource, now) => decideBind(resource, facts, now),
     about: (of) => ({

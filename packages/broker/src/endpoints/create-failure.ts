@@ -11,7 +11,7 @@ import type { PipelineRequest } from "./pipeline-request.js";
  */
 export async function createFailure(
   { journal }: EndpointPorts,
-  { verb, key, binding }: PipelineRequest,
+  { verb, key, asked: { binding } }: PipelineRequest,
   failure: BrokerError,
 ): Promise<BrokerError> {
   if (failure.status >= 500) return failure;

@@ -2,6 +2,7 @@ import type { Journal } from "@osbert/journal";
 import type { JsonObject } from "@osbert/protocol";
 import type { Answer } from "@osbert/server";
 import type { BrokerCatalog } from "../catalog/catalog.js";
+import type { ServiceJudge } from "../catalog/service-source.js";
 import type { AsyncRules } from "../service/async-rule.js";
 import type { Caller } from "./caller.js";
 
@@ -28,6 +29,10 @@ export interface EndpointPorts {
   readonly catalog: () => BrokerCatalog;
   /** In which the service of an instance is as it was at the instance's revision. Rejects with a 503 where that cannot be told now. */
   readonly catalogOf: (serviceId: string, revision: string | null) => Promise<BrokerCatalog>;
+  /** Whether there may be instances of a revision that is not the one offered now: services come from a source. */
+  readonly hasRevisions: boolean;
+  /** What the source of the services says of requests. */
+  readonly judge: ServiceJudge | undefined;
   readonly async: AsyncRules;
   /** How long a platform that cannot wait for less is kept waiting. */
   readonly syncTimeoutMs: number;

@@ -1,9 +1,10 @@
 import { BrokerError } from "@osbert/protocol";
 import type { Answer } from "@osbert/server";
+import type { BrokerCatalog } from "../catalog/catalog.js";
 import { concurrencyError } from "../decisions/concurrency.js";
 import { bindingPart, bindingRecord } from "../records/binding-record.js";
 import { instanceKey } from "../records/instance-key.js";
-import { instanceData } from "../records/instance-record.js";
+import { instanceData, revisionOf } from "../records/instance-record.js";
 import { instanceResource } from "../records/instance-resource.js";
 import { answer } from "./answer.js";
 import { bindingForVersion } from "./binding-for-version.js";
@@ -19,8 +20,10 @@ export async function fetchBinding(ports: EndpointPorts, request: VerbRequest): 
   const isThere = record?.phase === "ready" || record?.phase === "deleting";
   if (data === undefined || !isThere) throw new BrokerError("not-found", "there is no such binding");
   if (record.phase === "deleting") throw concurrencyError.bindingBusy("unbind");
-  const offering = ports.catalog().services.get(data.serviceId)?.offering;
-  if (offering?.bindings_retrievable === false)
+  const isKeptBack = (catalog: BrokerCatalog) =>
+    catalog.services.get(data.serviceId)?.offering.bindings_retrievable === false;
+  // What is offered now says it of instances that are made now; others go by their own revision.
+  if (isKeptBack(ports.catalog()) && isKeptBack(await ports.catalogOf(data.serviceId, revisionOf(data))))
     throw new BrokerError("not-found", "bindings of this service cannot be fetched");
   return answer("fetched", { ...bindingForVersion(caller.apiVersion, record.binding), parameters: record.parameters });
 }

@@ -4,9 +4,8 @@ import { concurrencyError } from "../decisions/concurrency.js";
 import { instanceKey } from "../records/instance-key.js";
 import { instanceData, instanceParts, instanceRecord } from "../records/instance-record.js";
 import { instanceResource } from "../records/instance-resource.js";
-import { answer } from "./answer.js";
+import { answer, instanceBody } from "./answer.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
-import { instanceBody } from "./instance-body.js";
 
 /** GET /v2/service_instances/:instance. */
 export async function fetchInstance(ports: EndpointPorts, { caller, instance }: VerbRequest): Promise<Answer> {

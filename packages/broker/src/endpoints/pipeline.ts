@@ -16,7 +16,7 @@ import type { PipelineRequest } from "./pipeline-request.js";
  *
  *   read      the body and the query; what is not as it must be is a 400           fields.ts
  *   rule      whether the platform may be answered before the end                  answer-rule.ts
- *   prepare   what the author can say before the work: the first answer has it     check-prepared.ts
+ *   prepare   what the author can say before the work: the first answer has it     ../operations/check-instance.ts
  *   decide    after the author's hook, a pure function of what is stored and what
  *             is asked; with what it changes, one commit of the journal            here, before-hook.ts, ../decisions
  *   await     the end, for as long as the rule says                                here, await-end.ts
@@ -42,15 +42,16 @@ export async function runPipeline<Name extends Verb>(
   ports: EndpointPorts,
   request: PipelineRequest<Name>,
 ): Promise<PipelineResult<Name>> {
-  const { verb, key, parts, caller, rule, likelyNew, serviceId, service } = request;
-  if (service?.hooks?.before !== undefined) await askBeforeHook(ports, request);
+  const { verb, key, parts, asked, rule, likelyNew = false, serviceId, catalog } = request;
+  const service = catalog.services.get(serviceId)?.service;
+  if (service?.hooks?.before !== undefined) await askBeforeHook(ports, request, service);
   const decide = instanceResource.decide<Decided>((resource, now) => {
     const decision = withinRule(request.decide(resource, now), rule, ports, serviceId);
     const result = { decision, resource };
     return decision.kind === "accepted" ? { result, change: decision.change } : { result };
   });
   const { result, accepted } = await ports.journal.transact(key, decide, {
-    by: attributionOf(caller),
+    by: attributionOf(asked.caller),
     parts,
     likelyNew,
   });
@@ -64,7 +65,7 @@ export async function runPipeline<Name extends Verb>(
   const outcome = instanceResource.outcome(verb, end);
   if (outcome.kind === "succeeded") return { kind: "succeeded", result: outcome.result, began, resource };
   const failure = operationFailure(verb, outcome);
-  throw request.undo === null ? failure : await createFailure(ports, request, failure);
+  throw request.undo === undefined ? failure : await createFailure(ports, request, failure);
 }
 
 /** What was decided, with what the answer needs of the record. */

@@ -3,6 +3,7 @@ import type { Answer } from "@osbert/server";
 import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
 import { deadlineMsOf } from "../decisions/deadline.js";
 import { decideUpdate, isUpgrade } from "../decisions/update.js";
+import { checkPrepared } from "../operations/check-instance.js";
 import { instanceKey } from "../records/instance-key.js";
 import {
   type InstanceRecord,
@@ -13,12 +14,10 @@ import {
 } from "../records/instance-record.js";
 import { instanceResource, type UpdateRequest } from "../records/instance-resource.js";
 import type { Prepared } from "../service/service.js";
-import { answer, inProgressAnswer } from "./answer.js";
+import { answer, inProgressAnswer, instanceBody } from "./answer.js";
 import { answerRule, begins, readAcceptsIncomplete } from "./answer-rule.js";
-import { checkPrepared } from "./check-prepared.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
 import { optionalMaintenanceInfo, optionalObject, optionalText, requiredText } from "./fields.js";
-import { instanceBody } from "./instance-body.js";
 import { instanceInfo, planName } from "./instance-info.js";
 import { runPipeline } from "./pipeline.js";
 
@@ -49,6 +48,7 @@ export async function update(ports: EndpointPorts, asked: VerbRequest): Promise<
     request,
     catalog,
     revision: heldAgainst,
+    planRefusal: record === undefined ? null : (ports.judge?.planChange(serviceId, record.planId, planId) ?? null),
     prepared: {},
     awaited: !rule.mayGoOn,
     identity,
@@ -62,13 +62,11 @@ export async function update(ports: EndpointPorts, asked: VerbRequest): Promise<
   const facts = { ...unprepared, prepared };
   const done = await runPipeline(ports, {
     verb: "update",
+    asked,
     key,
-    binding: "",
     serviceId,
-    service: catalog.services.get(serviceId)?.service,
+    catalog,
     parts: instanceParts,
-    likelyNew: false,
-    caller,
     rule,
     decide: (resource) => decideUpdate(resource, facts),
     about: (of) => ({
@@ -77,7 +75,6 @@ export async function update(ports: EndpointPorts, asked: VerbRequest): Promise<
       binding: null,
       parameters: request.parameters ?? {},
     }),
-    undo: null,
   });
   const known = instanceBody(prepared.dashboardUrl ?? null, prepared.metadata ?? null);
   switch (done.kind) {

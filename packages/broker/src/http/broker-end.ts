@@ -49,7 +49,7 @@ export function brokerEnd(broker: Broker, options: HandlerOptions): HttpEnd {
   const authenticate = authenticateWith(options);
   return httpEnd<RequestAnswered, SeenOsbRequest>({
     apis: [
-      ...(admin === undefined ? [] : [adminApi(() => broker.operator, admin, options)]),
+      ...(admin === undefined ? [] : [adminApi(() => broker.operator, admin, options, broker.adminRoutes)]),
       pages({
         readiness: () => broker.readiness(),
         metrics: metrics && { contentType: metrics.contentType, scrape: () => metrics.scrape(broker) },
@@ -60,7 +60,7 @@ export function brokerEnd(broker: Broker, options: HandlerOptions): HttpEnd {
     problemOf: asBrokerError,
     refuseMethod: methodRefusal,
     challenge: authenticate.challenge,
-    watch: watch && { see: () => new SeenOsbRequest(watch.catalog), tell: watch.tell, tracing: watch.tracing },
+    watch: watch && { ...watch, see: () => new SeenOsbRequest(watch.catalog) },
     onError,
   });
 }

@@ -1,6 +1,6 @@
 import type { Backlog } from "@osbert/journal";
 import type { BrokerCatalog } from "../catalog/catalog.js";
-import { laneOf } from "../records/lane.js";
+import { laneOf, sourceLane } from "../records/lane.js";
 
 /** How much is open in all processes of a broker. */
 export interface BrokerBacklog {
@@ -28,12 +28,13 @@ export interface ServiceBacklog {
 
 /** The journal's lanes as services. Pure. */
 export function brokerBacklog({ at, lanes, running }: Backlog, catalog: BrokerCatalog): BrokerBacklog {
-  const names = new Map([...catalog.services].map(([id, { offering }]) => [laneOf(id), offering.name]));
+  const names = new Map([...catalog.services].map(([id, { service }]) => [laneOf(id), service.name]));
   const services = new Map<string, ServiceBacklog>();
   for (const service of [...names.values(), "unknown"]) services.set(service, { ...nothing, service });
   let open = 0;
   let due = 0;
   for (const lane of lanes) {
+    if (lane.lane === sourceLane) continue;
     const service = names.get(lane.lane) ?? "unknown";
     const sum = services.get(service) ?? { ...nothing, service };
     services.set(service, {

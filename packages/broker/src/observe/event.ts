@@ -2,6 +2,8 @@ import type { JournalEvent, OperationFacts, StoreAnswered } from "@osbert/journa
 import type { BrokerErrorCode } from "@osbert/protocol";
 import type { RequestAnswered as AnyRequestAnswered, Observe } from "@osbert/server/observe";
 import type { PassedOver } from "../records/forced-result.js";
+import type { InstanceAddress } from "../records/instance-key.js";
+import type { OperationAddress } from "./operation-address.js";
 
 /**
  * Everything about a broker that is worth telling, in one union: its requests, its operations, its store. Adapters turn it into logs,
@@ -13,8 +15,8 @@ export type BrokerEvent =
   | CatalogRefused
   | PassedOverByForce
   | StoreAnswered
-  | (OperationEvent & OperationPlace)
-  | (ResourceEvent & InstancePlace)
+  | (OperationEvent & OperationAddress)
+  | (ResourceEvent & InstanceAddress)
   | Exclude<JournalEvent, OperationFacts | { readonly key: string }>;
 
 /** Told of everything, at once. What it throws is swallowed. `logs`: it tells a person of warnings and errors, as `logTo` does. */
@@ -23,24 +25,11 @@ export interface Observer extends Observe<BrokerEvent> {}
 export type OperationEvent = Extract<JournalEvent, OperationFacts>;
 export type ResourceEvent = Extract<Exclude<JournalEvent, OperationFacts>, { readonly key: string }>;
 
-export interface InstancePlace {
-  readonly platform: string;
-  readonly instance: string;
-}
-
 /** A forced deletion is about to end that did not wait for some of the author's functions to end well. */
-export interface PassedOverByForce extends InstancePlace {
+export interface PassedOverByForce extends InstanceAddress {
   readonly kind: "passed over";
   readonly operation: string;
   readonly calls: readonly PassedOver[];
-}
-
-/** Where an operation belongs, in names. */
-export interface OperationPlace extends InstancePlace {
-  readonly binding: string | null;
-  /** The service's name; `null` if the catalog has it no more. */
-  readonly service: string | null;
-  readonly plan: string | null;
 }
 
 /** Of a catalog that is offered from now on: what is allowed, but advised against, or says less than the service's own schema. */

@@ -1,4 +1,12 @@
-import { errorFacts, type Line, type Logger, type LogOptions, logLines, requestLine } from "@osbert/server/observe";
+import {
+  errorFacts,
+  type Line,
+  type Logger,
+  type LogOptions,
+  logLines,
+  type News,
+  requestLine,
+} from "@osbert/server/observe";
 import { bugLineOf } from "./bug.js";
 import type { BrokerEvent, Observer } from "./event.js";
 import { failedStep } from "./failed-step.js";
@@ -22,6 +30,18 @@ export const varies: ReadonlySet<string> = new Set([
   ...["requestId", "operation", "platform", "instance", "binding"],
   ...["attempt", "until", "tookMs", "running"],
 ]);
+
+/** Whether the line of such an event may be a warning or an error. Those that are named here never are, and every operation and poll makes some. */
+export function mayBeLoud({ kind, status = 500, outcome, settleError }: News): boolean {
+  switch (kind) {
+    case "request answered":
+      return status >= 400;
+    case "settled":
+      return outcome === "failed" || settleError !== undefined;
+    default:
+      return !["accepted", "attempt started", "step finished", "waiting", "store answered"].includes(kind);
+  }
+}
 
 /** `undefined`: nothing. */
 export function lineOf(event: BrokerEvent): Line | undefined {
@@ -61,8 +81,12 @@ export function lineOf(event: BrokerEvent): Line | undefined {
       return { level: "warn", message: `${event.operationKind} failed and is tried again`, fields, error };
     }
     case "settled": {
-      const { outcome, tookMs, message: why } = event;
+      const { outcome, tookMs, message: why, settleError: error } = event;
       const fields = { ...idsOf(event), outcome, tookMs, ...(why !== null && { why }) };
+      if (error !== undefined) {
+        const message = `${event.operationKind} ${outcome}, but what that means for the instance could not be kept`;
+        return { level: "error", message, fields: { ...fields, error: errorFacts(error) }, error };
+      }
       return { level: outcome === "failed" ? "warn" : "info", message: `${event.operationKind} ${outcome}`, fields };
     }
     case "passed over": {

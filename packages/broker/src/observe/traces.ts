@@ -11,7 +11,8 @@ import {
 import { RetryLater } from "@osbert/journal";
 import { errorFacts } from "@osbert/server/observe";
 import { failSpan, presentAttributes, readTraceparent, requestTraces } from "@osbert/server/traces";
-import type { OperationPlace, RequestAnswered } from "./event.js";
+import type { RequestAnswered } from "./event.js";
+import type { OperationAddress } from "./operation-address.js";
 import type { Tracing } from "./tracing.js";
 
 /**
@@ -82,8 +83,8 @@ function requestAttributes(event: RequestAnswered): Attributes {
   });
 }
 
-function operationAttributes(place: OperationPlace, operation: string, requestId: string | null): Attributes {
-  const { platform, instance, binding, service, plan } = place;
+function operationAttributes(address: OperationAddress, operation: string, requestId: string | null): Attributes {
+  const { platform, instance, binding, service, plan } = address;
   return presentAttributes({
     "osbert.platform": platform,
     "osbert.instance": instance,

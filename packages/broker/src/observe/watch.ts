@@ -1,8 +1,9 @@
 import type { Around, JournalEvent } from "@osbert/journal";
-import { type StderrLevel, tellAll } from "@osbert/server/observe";
+import { anyNeeds, type News, type StderrLevel, tellAll } from "@osbert/server/observe";
 import type { BrokerCatalog } from "../catalog/catalog.js";
+import { addressOrKey } from "../records/instance-key.js";
 import type { BrokerEvent, Observer } from "./event.js";
-import { instancePlace, operationPlace } from "./place.js";
+import { operationAddress } from "./operation-address.js";
 import { brokerStderrLog } from "./stderr-log.js";
 import type { Tracing } from "./tracing.js";
 
@@ -11,6 +12,8 @@ export interface Watch {
   /** Tells all observers; none of them can harm the broker or another one. */
   readonly tell: Observer;
   readonly tracing: Tracing | undefined;
+  /** Whether anyone makes something of such an event. */
+  readonly needs: (news: News) => boolean;
   /** Whether anyone wants to know how long each call of the store takes. */
   readonly measuresStore: boolean;
   readonly catalog: () => BrokerCatalog;
@@ -32,17 +35,18 @@ export function watchOf(
   const write = (text: string) => void process.stderr.write(text);
   const observers = level === "nothing" ? given : [...given, brokerStderrLog({ level, write, now: Date.now })];
   if (observers.length === 0 && tracing === undefined) return undefined;
-  return { tell: tellAll(observers), tracing, measuresStore: given.length > 0, catalog };
+  const measuresStore = given.length > 0;
+  return { tell: tellAll(observers), needs: anyNeeds(observers), tracing, measuresStore, catalog };
 }
 
 /** What the journal tells, with the broker's names. */
 export function brokerEvent(event: JournalEvent, catalog: BrokerCatalog): BrokerEvent {
-  if ("labels" in event) return { ...event, ...operationPlace(event, catalog) };
-  if ("key" in event) return { ...event, ...instancePlace(event.key) };
+  if ("labels" in event) return { ...event, ...operationAddress(event, catalog) };
+  if ("key" in event) return { ...event, ...addressOrKey(event.key) };
   return event;
 }
 
 /** What stands around the journal's attempts, with the broker's names. */
 export function aroundOf(tracing: Tracing, catalog: () => BrokerCatalog): Around {
-  return { attempt: (about) => tracing.attempt({ ...about, ...operationPlace(about, catalog()) }) };
+  return { attempt: (about) => tracing.attempt({ ...about, ...operationAddress(about, catalog()) }) };
 }

@@ -1,5 +1,5 @@
 import { setTimeout as after } from "node:timers/promises";
-import { RetryLater } from "@osbert/journal";
+import { type Look, limits, type PollOptions, RetryLater, type ReturnsJson } from "@osbert/journal";
 import type { ForcedResult, PassedOver } from "../records/forced-result.js";
 import type { DeprovisionOperationInput } from "../records/instance-resource.js";
 import type { Work } from "../service/service.js";
@@ -50,6 +50,14 @@ export function functionCalls(operation: {
     ...work,
     signal,
     sleep: (_name, ms) => after(ms, undefined, { signal }),
+    poll: <T>(
+      name: string,
+      look: ((look: Look) => Promise<T | undefined> | T | undefined) & ReturnsJson<T>,
+      options: PollOptions,
+    ) => {
+      const lookHere = () => pollHere(look, options, signal);
+      return work.step<T>(name, lookHere as typeof lookHere & ReturnsJson<T>);
+    },
   });
   return {
     withoutService(error) {
@@ -78,4 +86,25 @@ export function functionCalls(operation: {
     },
     result: () => ({ forced: passedOver }),
   };
+}
+
+/** A poll that stays in this process: as a step that ends when there is something to see. */
+async function pollHere<T>(
+  look: (look: Look) => Promise<T | undefined> | T | undefined,
+  { everyMs }: PollOptions,
+  signal: AbortSignal,
+): Promise<T> {
+  const began = performance.now();
+  for (let looks = 0; ; looks++) {
+    let pauseMs: number | undefined;
+    try {
+      const seen = await look({ looks, elapsedMs: performance.now() - began, signal });
+      if (seen !== undefined) return seen;
+    } catch (error) {
+      if (!(error instanceof RetryLater)) throw error;
+      pauseMs = error.afterMs;
+    }
+    pauseMs ??= typeof everyMs === "function" ? everyMs(looks + 1) : everyMs;
+    await after(Math.max(limits.shortestPauseMs, pauseMs), undefined, { signal });
+  }
 }

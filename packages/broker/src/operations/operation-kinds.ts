@@ -10,6 +10,7 @@ import {
 } from "../decisions/settle.js";
 import { instanceParts } from "../records/instance-record.js";
 import { type InstanceShape, instanceResource } from "../records/instance-resource.js";
+import { sourceLane } from "../records/lane.js";
 import type { Verb } from "../service/verb.js";
 import { runBind } from "./run-bind.js";
 import { runDeprovision } from "./run-deprovision.js";
@@ -18,15 +19,19 @@ import { runProvision } from "./run-provision.js";
 import { runUnbind } from "./run-unbind.js";
 import { runUpdate } from "./run-update.js";
 
-/** The five kinds of operations: each runs the author's function, and its end is settled in the instance's record. */
-export function operationKinds(ports: RunPorts): OperationKinds {
-  return instanceResource.kinds({
+/** The five kinds of operations, beside those of a source of services: each runs the author's function, and its end is settled in the instance's record. */
+export function operationKinds(ports: RunPorts, ofSource: OperationKinds = {}): OperationKinds {
+  const own = instanceResource.kinds({
     provision: kind(settleProvision, (operation) => runProvision(ports, operation)),
     update: kind(settleUpdate, (operation) => runUpdate(ports, operation)),
     deprovision: kind(settleDeprovision, (operation) => runDeprovision(ports, operation)),
     bind: kind(settleBind, (operation) => runBind(ports, operation)),
     unbind: kind(settleUnbind, (operation) => runUnbind(ports, operation)),
   });
+  const taken = Object.keys(ofSource).filter((name) => Object.hasOwn(own, name));
+  if (taken.length > 0) throw new Error(`kinds of operations of a source must not be called ${taken.join(", ")}`);
+  const others = Object.entries(ofSource).map(([name, rules]) => [name, { ...rules, lane: sourceLane }] as const);
+  return { ...Object.fromEntries(others), ...own };
 }
 
 function kind<Name extends Verb>(

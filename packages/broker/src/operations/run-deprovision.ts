@@ -1,10 +1,11 @@
 import { bindingId } from "../records/binding-record.js";
 import { fingerprint } from "../records/fingerprint.js";
 import type { ForcedResult } from "../records/forced-result.js";
+import type { InstanceRecord } from "../records/instance-record.js";
 import { deletedBy, type InstanceOperation, instanceResource } from "../records/instance-resource.js";
 import { runAfterHook } from "./after-hook.js";
 import { type FunctionCalls, functionCalls } from "./function-calls.js";
-import { loadInstance, planName } from "./load-records.js";
+import { currentInstance, loadInstance, planName } from "./load-records.js";
 import type { RunPorts } from "./run-ports.js";
 import { callUnbind } from "./run-unbind.js";
 import { saveInstanceState } from "./save-state.js";
@@ -27,6 +28,9 @@ async function deprovisionWith(
   ports: RunPorts,
   operation: InstanceOperation<"deprovision">,
 ): Promise<void> {
+  // Its provision never went on from waiting for the catalog: there is nothing to remove, and perhaps no such service. The mark alone does
+  // not say so: earlier versions have put it on instances that had failed, too.
+  if (operation.data.awaitsCatalog !== undefined && isUntouched(await currentInstance(operation))) return;
   const loaded = await loadInstance(ports, operation).catch((error: unknown) => calls.withoutService(error));
   const identity = deletedBy(operation.input);
   let { data } = operation;
@@ -68,4 +72,9 @@ async function deprovisionWith(
       identity,
     });
   });
+}
+
+/** No provision of it has done or kept anything. */
+function isUntouched(record: InstanceRecord | undefined): boolean {
+  return record !== undefined && record.state === null && record.undo.length === 0;
 }

@@ -1,4 +1,5 @@
-import type { OfferedService } from "../catalog/catalog.js";
+import type { BrokerCatalog, OfferedService } from "../catalog/catalog.js";
+import type { ServiceJudge } from "../catalog/service-source.js";
 import type { BindingPart, BindingRecord } from "../records/binding-record.js";
 import type { PassedOver } from "../records/forced-result.js";
 
@@ -9,6 +10,12 @@ export interface RunPorts {
     serviceId: string,
     revision: string | null,
   ) => Promise<OfferedService | undefined> | OfferedService | undefined;
+  /** What is offered now. */
+  readonly catalog: () => BrokerCatalog;
+  /** What the source of the services says of requests. */
+  readonly judge: ServiceJudge | undefined;
+  /** The store's clock. */
+  readonly now: () => number;
   readonly bindingsOf: (key: string) => Promise<readonly { readonly id: BindingPart; readonly value: BindingRecord }[]>;
   /** Told of a forced deletion that has passed something over, right before it ends. */
   readonly passedOver: (key: string, operation: string, calls: readonly PassedOver[]) => void;

@@ -1,7 +1,10 @@
 import { isJsonObject } from "@osbert/protocol";
+import { revisionOf } from "../records/instance-record.js";
 import type { InstanceOperation, InstanceResult } from "../records/instance-resource.js";
 import type { ProvisionResult } from "../service/service.js";
 import { runAfterHook } from "./after-hook.js";
+import { awaitCatalog } from "./await-catalog.js";
+import { checkKept } from "./check-kept.js";
 import { checkInstanceResult, toInstanceResult } from "./instance-result.js";
 import { loadInstance, planName } from "./load-records.js";
 import type { RunPorts } from "./run-ports.js";
@@ -12,6 +15,9 @@ export async function runProvision(
   ports: RunPorts,
   operation: InstanceOperation<"provision">,
 ): Promise<InstanceResult> {
+  const { data } = operation;
+  if (data.awaitsCatalog !== undefined) await awaitCatalog(ports, operation, data.awaitsCatalog);
+  await checkKept(ports, operation, revisionOf(data), data.revisionAt ?? operation.acceptedAt);
   const { record, service, instance } = await loadInstance(ports, operation);
   const { parameters, identity } = record;
   const plan = planName(service, record.planId);

@@ -2,6 +2,7 @@ import { revisionOf } from "../records/instance-record.js";
 import type { InstanceOperation, InstanceResult } from "../records/instance-resource.js";
 import type { ProvisionResult } from "../service/service.js";
 import { runAfterHook } from "./after-hook.js";
+import { checkKept } from "./check-kept.js";
 import { checkInstanceResult, toInstanceResult } from "./instance-result.js";
 import { loadInstance, planName } from "./load-records.js";
 import type { RunPorts } from "./run-ports.js";
@@ -9,6 +10,8 @@ import { saveInstanceState } from "./save-state.js";
 import { toWork } from "./to-work.js";
 
 export async function runUpdate(ports: RunPorts, operation: InstanceOperation<"update">): Promise<InstanceResult> {
+  const { revision: leadsTo = null } = operation.input;
+  if (leadsTo !== revisionOf(operation.data)) await checkKept(ports, operation, leadsTo, operation.acceptedAt);
   const { record, service, instance } = await loadInstance(ports, operation);
   const { prepared, awaited, identity, ...request } = operation.input;
   // An upgrade may have dropped the plan that the instance comes from; its name is told if it can be had.

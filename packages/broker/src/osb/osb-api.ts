@@ -47,7 +47,7 @@ const wireNames = {
  */
 export function osbApi(broker: Broker, authenticate: Authenticate, options: OsbApiOptions): Api<SeenOsbRequest> {
   const platforms = options.platforms === undefined ? undefined : new Set(options.platforms);
-  const wiring: Wiring = { broker, options, platforms };
+  const wiring: Wiring = { broker, options, platforms, versionOf: versionReader(broker) };
   return {
     owns: () => true,
     knows: authenticate.knows,
@@ -70,36 +70,30 @@ interface Wiring {
   readonly broker: Broker;
   readonly options: OsbApiOptions;
   readonly platforms: ReadonlySet<string> | undefined;
+  /** By the header. Throws where it cannot be answered in that version. */
+  readonly versionOf: (header: string | undefined) => ApiVersion;
 }
 
 function respondTo(
   credential: string,
-  { broker, options }: Wiring,
+  wiring: Wiring,
   request: WireRequest,
   { path, requestId, seen }: Arrived<SeenOsbRequest>,
   { platform, rest }: { readonly platform: string; readonly rest: string },
 ): Answer | Promise<Answer> {
-  const apiVersion = versionOf(broker, request.header(wireNames.version));
+  const { broker, options } = wiring;
+  const apiVersion = wiring.versionOf(request.header(wireNames.version));
   const matched = osbRoutes.match(request.method, rest);
   seen?.matched(matched);
   const own = options.handlers?.[matched.name];
   if (matched.name === "catalog" && own === undefined) return catalog(broker, request);
-  const asked: Omit<VerbRequest, "body"> = {
-    caller: {
-      platform,
-      credential,
-      identity: identityOf(request),
-      requestId,
-      apiVersion,
-      trace: seen?.trace ?? null,
-    },
-    instance: matched.instance,
-    binding: matched.binding,
-    query: path.length === request.url.length ? noQuery : readQuery(request.url.slice(path.length + 1)),
-  };
+  const { instance, binding } = matched;
+  const identity = identityOf(request);
+  const caller = { platform, credential, identity, requestId, apiVersion, trace: seen?.trace ?? null };
+  const query = path.length === request.url.length ? noQuery : readQuery(request.url.slice(path.length + 1));
   const goOn = (body: JsonObject) => {
-    const verb: VerbRequest = { ...asked, body };
-    seen?.asked(verb.body, verb.query);
+    const verb: VerbRequest = { caller, instance, binding, query, body };
+    seen?.asked(body, query);
     if (own === undefined) return call(broker, matched, verb, request);
     return own(verb).then((given) => given ?? call(broker, matched, verb, request));
   };
@@ -114,15 +108,32 @@ function call(broker: Broker, { name }: OsbRoute, verb: VerbRequest, request: Wi
 }
 
 function catalog(broker: Broker, request: WireRequest): Answer {
-  const { bytes, etag } = broker.catalog;
+  const { bytes, etag, changedAt } = broker.catalog;
+  const headers = {
+    etag,
+    // Without it, a cache may take what has not changed for long as fresh for a tenth of that time, and not ask.
+    "cache-control": "no-cache",
+    // What a cache keeps for one caller is not for another one.
+    vary: "Authorization",
+    ...(changedAt !== null && { "last-modified": new Date(changedAt).toUTCString() }),
+  };
   const known = request.header("if-none-match");
   const unchanged =
     known !== undefined &&
     (known.trim() === "*" || known.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag));
-  return unchanged ? answer("unchanged", "", { etag }) : answer("fetched", bytes, { etag });
+  return unchanged ? answer("unchanged", "", headers) : answer("fetched", bytes, headers);
 }
 
-function versionOf({ minimumApiVersion }: Broker, header: string | undefined): ApiVersion {
+/** A platform sends the same version with all its requests: it is read again only when another one comes. */
+function versionReader(broker: Broker): Wiring["versionOf"] {
+  let last: { readonly header: string | undefined; readonly version: ApiVersion } | undefined;
+  return (header) => {
+    if (last === undefined || last.header !== header) last = { header, version: readVersion(broker, header) };
+    return last.version;
+  };
+}
+
+function readVersion({ minimumApiVersion }: Broker, header: string | undefined): ApiVersion {
   if (header === undefined) {
     throw new BrokerError(
       "bad-request",

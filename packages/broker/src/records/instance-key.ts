@@ -2,6 +2,7 @@
 export interface InstanceAddress {
   /** "" for a broker with one. */
   readonly platform: string;
+  /** As the platform gave it. */
   readonly instance: string;
 }
 
@@ -15,4 +16,9 @@ export function instanceAddress(key: string): InstanceAddress | undefined {
   const slash = key.indexOf("/");
   if (slash < 0) return undefined;
   return { platform: decodeURIComponent(key.slice(0, slash)), instance: key.slice(slash + 1) };
+}
+
+/** The same of any resource, for people: of one that is no instance, its key. */
+export function addressOrKey(key: string): InstanceAddress {
+  return instanceAddress(key) ?? { platform: "", instance: key };
 }

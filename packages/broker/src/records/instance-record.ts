@@ -19,6 +19,15 @@ interface InstanceFacts {
   readonly planId: string;
   /** Of the service, where it has revisions: the instance stays with it until it is upgraded. Earlier versions have kept none. */
   readonly revision?: string | null;
+  /** When the provision took the revision. Earlier versions have kept none. */
+  readonly revisionAt?: number;
+  /**
+   * It was accepted before it was known whether its service is offered, and nothing was done for it yet: its provision waits for the catalog
+   * until then. Missing: it does not.
+   */
+  readonly awaitsCatalog?: number;
+  /** The operation that has made sure that its revision is kept. It is asked once, before anything is done. */
+  readonly keptFor?: string;
   /** Of the request that created it, without the plan. */
   readonly created: string;
   /** Bindings that are there or coming. */
@@ -45,8 +54,13 @@ type PhaseFacts =
 
 /** The same instance in another phase: what belonged to the one before is left behind. */
 export function inPhase(data: InstanceData, phase: PhaseFacts, changed: Partial<InstanceFacts> = {}): InstanceData {
-  const { serviceId, planId, revision, created, bindings, last, removed } = data;
-  const facts = { serviceId, planId, ...(revision != null && { revision }), created, bindings, last, removed };
+  const { serviceId, planId, revision, revisionAt, awaitsCatalog, created, bindings, last, removed } = data;
+  const facts = {
+    ...{ serviceId, planId, created, bindings, last, removed },
+    ...(revision != null && { revision }),
+    ...(revisionAt !== undefined && { revisionAt }),
+    ...(awaitsCatalog !== undefined && { awaitsCatalog }),
+  };
   return { ...facts, ...changed, ...phase };
 }
 

@@ -6,3 +6,6 @@ const longestLaneBytes = 60;
 export function laneOf(serviceId: string): string {
   return Buffer.byteLength(serviceId) <= longestLaneBytes ? serviceId : fingerprint(serviceId);
 }
+
+/** Operations that are about no service, but of the source that all services come from. */
+export const sourceLane = "broker.source";

@@ -1,4 +1,12 @@
-import type { Json as JournalJson, Jsonified, ReturnsJson, Step, StepOptions } from "@osbert/journal";
+import type {
+  Json as JournalJson,
+  Jsonified,
+  Look,
+  PollOptions,
+  ReturnsJson,
+  Step,
+  StepOptions,
+} from "@osbert/journal";
 import type {
   Binding,
   Context,
@@ -298,6 +306,29 @@ export interface Work<State = JsonObject> {
    * ```
    */
   sleep(name: string, ms: number): Promise<void>;
+  /**
+   * Looks again and again until `look` answers something other than `undefined`, and records that as a step does. Between two looks nothing
+   * is held, for days if need be, and no entry of the journal tells of a look that saw nothing. `RetryLater`, thrown by `look`, says when to
+   * look next for once; any other error is tried again as everywhere. As `sleep`, it ends the run by throwing: do not catch that.
+   *
+   * @example
+   * ```ts
+   * import type { Work } from "@osbert/broker";
+   *
+   * declare const cloud: { order(): Promise<string>; addressOf(machine: string): Promise<string | undefined> };
+   *
+   * export async function provision(operation: Work) {
+   *   const machine = await operation.step("order a machine", () => cloud.order());
+   *   const address = await operation.poll("the machine boots", () => cloud.addressOf(machine), { everyMs: 10_000 });
+   *   return { state: { machine, address } };
+   * }
+   * ```
+   */
+  poll<T>(
+    name: string,
+    look: ((look: Look) => Promise<T | undefined> | T | undefined) & ReturnsJson<T>,
+    options: PollOptions,
+  ): Promise<Jsonified<T>>;
   /** What `last_operation` says until the work has ended. */
   describe(description: string): void;
   /**
@@ -343,7 +374,10 @@ export interface HookRequest {
 
 /** Functions around every verb of a service: quotas before, notes after. */
 export interface Hooks {
-  /** Throw a BrokerError to refuse the request: nothing has happened yet. */
+  /**
+   * Throw a BrokerError to refuse the request: nothing has happened yet. That of the revision is asked which does the work; of a delete, while
+   * a source cannot tell it, that of the service which is offered now.
+   */
   before?(request: HookRequest): Promise<void> | void;
   /** After the operation has ended well, as its last step. Throwing fails the operation. */
   after?(request: HookRequest): Promise<void> | void;

@@ -127,6 +127,7 @@ test("every event has a line that can be written, whatever was thrown", () => {
     { kind: "retrying", ...about, attempt: 1, until: Number.NaN, error: unlookable },
     { kind: "waiting", ...about, until: 0 },
     { kind: "settled", ...about, outcome: "cancelled", message: "why", tookMs: 1 },
+    { kind: "settled", ...about, outcome: "failed", message: "why", tookMs: 1, settleError: new Error("a bug") },
     { kind: "abandoned", ...about, why: "deadline" },
     { kind: "unknown kind", ...about },
     { kind: "cancel requested", key: "/i", operation: "1-a", platform: "", instance: "i" },
@@ -141,6 +142,10 @@ test("every event has a line that can be written, whatever was thrown", () => {
   for (const event of events) logTo(logger)(event);
   expect(lines.filter(({ msg }) => msg !== "where it was thrown")).toHaveLength(events.length);
   expect(JSON.stringify(lines)).not.toContain("s3cr3t");
+  const unkept = lines.filter(
+    ({ msg }) => msg === "bind failed, but what that means for the instance could not be kept",
+  );
+  expect(unkept).toMatchObject([{ level: levels.error, why: "why", error: { message: "a bug" } }]);
 });
 
 test("the catalog is answered without a promise, watched or not", async () => {

@@ -3,7 +3,6 @@ import { faultyStore, manualClock } from "@osbert/journal/testing";
 import { expect, test } from "vitest";
 import type { InstanceInfo, Work } from "../../src/index.js";
 import { metricDefinitions, metrics } from "../../src/observe/index.js";
-import { metricsReference } from "../../src/observe/metric-definitions.js";
 import { bindBody, gate, ids, lab, provisionBody } from "../lab.js";
 import { type WatchedBroker, watchedBroker, watcher } from "./watched-broker.js";
 
@@ -145,10 +144,6 @@ test("however many names come from outside or from authors, the number of series
   const steps = names.filter((name) => name.startsWith("osbert_step_duration_seconds_count"));
   expect(steps).toHaveLength(201);
   expect(steps.some((name) => name.includes('step="other"'))).toBe(true);
-});
-
-test("the reference page of the metrics is what the code says (write it anew with vitest -u)", async () => {
-  await expect(metricsReference()).toMatchFileSnapshot("../../../../docs/reference/metrics.md");
 });
 
 test("every metric of the table is registered, and no other of the broker's", async () => {

@@ -6,7 +6,9 @@ import { memoryStore } from "@osbert/journal/memory";
 import { manualClock } from "@osbert/journal/testing";
 import { beforeEach, expect, type MockInstance, onTestFinished, test, vi } from "vitest";
 import { createBroker, defineService, Failed, type Work } from "../../src/index.js";
+import type { BrokerEvent } from "../../src/observe/event.js";
 import { logTo, metrics, type RequestAnswered } from "../../src/observe/index.js";
+import { lineOf, mayBeLoud } from "../../src/observe/log-to.js";
 import { brokerStderrLog } from "../../src/observe/stderr-log.js";
 import { type TestBroker, type TestBrokerOptions, testBroker } from "../../src/testing/index.js";
 import { platform, watchedBroker } from "./watched-broker.js";
@@ -305,4 +307,23 @@ test("the broker that the README teaches tells of a step that fails, in a proces
   expect(complaints).toContain('ERROR This looks like a bug in the service database, in step "reserve a host"');
   expect(complaints).toMatch(/at .*failing-broker\.ts:\d+:\d+/);
   expect(complaints).not.toContain("hunter2");
+});
+
+test("what is not made for it would have been no warning", () => {
+  const about = { key: "k", operation: "o", operationKind: "provision", labels: [], instance: "i", tookMs: 1 };
+  const request = { route: "catalog", method: "PUT", platform: "", credential: "c", errorCode: null, cause: undefined };
+  const news = [
+    ...["accepted", "attempt started", "step finished", "store answered"].map((kind) => ({ ...about, kind })),
+    { ...about, kind: "waiting", until: 0 },
+    ...["succeeded", "cancelled"].map((outcome) => ({ ...about, kind: "settled", outcome, message: null })),
+    ...[200, 202, 304].map((status) => ({ ...request, kind: "request answered", status, tookMs: 1 })),
+  ];
+  for (const event of news) {
+    expect(mayBeLoud(event), event.kind).toBe(false);
+    expect(lineOf(event as unknown as BrokerEvent)?.level ?? "none", event.kind).not.toMatch(/warn|error/);
+  }
+  for (const kind of ["retrying", "lease lost", "store failed", "whatever comes later"])
+    expect(mayBeLoud({ kind }), kind).toBe(true);
+  expect(mayBeLoud({ kind: "settled", outcome: "failed" })).toBe(true);
+  expect(mayBeLoud({ kind: "settled", outcome: "succeeded", settleError: new Error("lost") })).toBe(true);
 });

@@ -38,8 +38,8 @@ export interface ReasonChoice {
 }
 
 /** Of the commands that change something. */
-export function withReason(command: Command): Command {
-  return command.requiredOption("--reason <text>", "why, in your words; it stands in the journal beside your name");
+export function withReason(command: Command, whereItStands = "; it stands in the journal beside your name"): Command {
+  return command.requiredOption("--reason <text>", `why, in your words${whereItStands}`);
 }
 
 function parseLimit(text: string): number {

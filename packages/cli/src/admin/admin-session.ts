@@ -2,7 +2,8 @@ import { adminDescriptions, adminRoutes } from "@osbert/broker/admin";
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
 import { BrokerAnswerError, isNotSent, parseRetryAfter } from "@osbert/protocol/client";
 import { brokerFetch } from "@osbert/protocol/node";
-import { type ApiClient, apiClient, type SendRequest, ShapeError } from "@osbert/server/client";
+import type { Route } from "@osbert/server";
+import { type ApiClient, apiClient, type RouteDescription, type SendRequest, ShapeError } from "@osbert/server/client";
 import { brokerUrl, defaultUrl, isOpenToReaders } from "../client/broker-url.js";
 import { loginAmong } from "../client/credentials.js";
 import { CommandError } from "../client/exit-status.js";
@@ -29,6 +30,11 @@ export interface AdminSession {
   readonly connection: readonly string[];
   /** Asks a route of the admin API, with an answer that is as the route describes it. */
   readonly ask: AdminClient;
+  /** Asks other routes that the same API has. */
+  client<
+    const Routes extends readonly Route[],
+    const Described extends Readonly<Record<Routes[number][2], RouteDescription>>,
+  >(routes: Routes, described: Described): ApiClient<Routes, Described>;
 }
 
 type AdminClient = ApiClient<typeof adminRoutes, typeof adminDescriptions>;
@@ -75,13 +81,17 @@ export async function openAdminSession(options: AdminOptions, surroundings: Surr
       throw new BrokerAnswerError(`the broker did not answer: ${kind}`, { kind, sent, cause });
     }
   };
-  const client = apiClient(adminRoutes, adminDescriptions, send);
+  const client: AdminSession["client"] = (routes, described) => {
+    const ask = apiClient(routes, described, send);
+    return (...asked) => ask(...asked).catch(notOurs) as never;
+  };
   return {
     url,
     json: options.json ?? false,
     surroundings,
     connection: connectionOf(options),
-    ask: (...asked) => client(...asked).catch(notOurs) as never,
+    ask: client(adminRoutes, adminDescriptions),
+    client,
   };
 }
 

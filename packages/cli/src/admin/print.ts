@@ -13,9 +13,9 @@ export type AskPage<Item> = (page: { readonly limit: string; readonly after: str
   readonly next: string | null;
 }>;
 
-/** Prints a list as a table, or as it came. Asks on as long as the broker says that there are more and too few were found. */
+/** Prints a list as a table, or as it came. Asks on as long as there are said to be more and too few were found. */
 export async function printList<Item extends object>(
-  session: AdminSession,
+  session: Pick<AdminSession, "surroundings" | "json">,
   ask: AskPage<Item>,
   { limit, after }: PageChoice,
   headings: readonly string[],

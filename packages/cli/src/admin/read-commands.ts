@@ -46,6 +46,7 @@ export function registerReadCommands(admin: Command, surroundings: Surroundings)
   registerInstances(admin, surroundings);
   registerInstance(admin, surroundings);
   registerBindings(admin, surroundings);
+  registerBinding(admin, surroundings);
   registerOperations(admin, surroundings);
   registerOperation(admin, surroundings);
   registerJournal(admin, surroundings);
@@ -143,6 +144,36 @@ function registerBindings(admin: Command, surroundings: Surroundings): void {
     );
   withAdminOptions(withPageOptions(withPlatformOption(command)));
   withExamples(command, [{ does: "who is bound", command: "osbert admin bindings my-db" }]);
+}
+
+function registerBinding(admin: Command, surroundings: Surroundings): void {
+  const command = admin
+    .command("binding")
+    .summary("show a binding and what is being done to it")
+    .description(
+      "Shows a binding with the operation that is at work on it, or with the last one. Credentials are masked.",
+    )
+    .argument("<instance>", theInstance)
+    .argument("<binding>", "the binding's id, as the platform gave it")
+    .action((instance: string, binding: string, options: AdminOptions) =>
+      runAdminCommand(options, surroundings, `show ${binding}`, async (session) => {
+        const values = { instance: resourceId(instance, "instance"), binding: resourceId(binding, "binding") };
+        const item = await session.ask("binding", values);
+        const { stdout } = surroundings;
+        const text = facts({
+          binding: item.id,
+          phase: item.phase,
+          app: item.app_guid ?? "",
+          expires: item.expires_at ?? "",
+          "last operation": item.last_operation === null ? "" : lastText(item.last_operation),
+        });
+        if (session.json) stdout.write(`${plainJson(item)}\n`);
+        else stdout.write(`${text}${operationsText(item.operation === null ? [] : [item.operation])}`);
+        return done;
+      }),
+    );
+  withAdminOptions(withPlatformOption(command));
+  withExamples(command, [{ does: "why it is not there yet", command: "osbert admin binding my-db my-app" }]);
 }
 
 function registerOperations(admin: Command, surroundings: Surroundings): void {

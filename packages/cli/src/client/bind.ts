@@ -79,7 +79,7 @@ function bind(instanceName: string, bindingName: string, options: Options, surro
       ask: (how) => session.client.bind(instance, binding, request, { ...session.call, ...how }),
       what: `binding ${binding} to ${instance}`,
       poll: (wait) => session.client.waitForBinding(instance, binding, wait),
-      options: { serviceId, planId },
+      options: { serviceId, planId, change: "create" },
       maximumPollingDuration: offer?.plan.maximum_polling_duration,
       leftover,
     });

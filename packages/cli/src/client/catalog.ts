@@ -41,18 +41,25 @@ export function registerCatalog(program: Command, surroundings: Surroundings): v
 }
 
 function overview(services: readonly ServiceOffering[], width: number | undefined): string {
-  const rows = services.flatMap((service) =>
-    service.plans.map((plan) => [
-      service.name,
-      plan.name,
-      yesNo(plan.free ?? true),
-      yesNo(isBindable(service, plan)),
-      textOf(plan.description) || textOf(service.description),
-    ]),
-  );
+  const rows = [...services]
+    .sort(byName)
+    .flatMap((service) =>
+      service.plans.map((plan) => [
+        service.name,
+        plan.name,
+        yesNo(plan.free ?? true),
+        yesNo(isBindable(service, plan)),
+        textOf(plan.description) || textOf(service.description),
+      ]),
+    );
   return rows.length === 0
     ? "the broker offers nothing"
     : table(["SERVICE", "PLAN", "FREE", "BINDABLE", "DESCRIPTION"], rows, width);
+}
+
+/** The same on every machine, whatever its language. */
+function byName(one: ServiceOffering, other: ServiceOffering): number {
+  return one.name < other.name ? -1 : one.name > other.name ? 1 : 0;
 }
 
 function details(service: ServiceOffering): string {

@@ -51,7 +51,7 @@ function deprovision(name: string, options: Options, surroundings: Surroundings)
       ask: (how) => session.client.deprovision(instance, { ...session.call, ...how, serviceId, planId }),
       what: `deprovisioning ${instance}`,
       poll: (wait) => session.client.waitForInstance(instance, wait),
-      options: { serviceId, planId, deleting: true },
+      options: { serviceId, planId, change: "delete" },
       maximumPollingDuration: offer?.plan.maximum_polling_duration,
       leftover,
     });

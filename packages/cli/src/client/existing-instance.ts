@@ -1,26 +1,18 @@
 import type { ServiceOffering, ServicePlan } from "@osbert/protocol";
 import { BrokerAnswerError } from "@osbert/protocol/client";
 import { CommandError } from "./exit-status.js";
-import { findPlan, findService, type Offer, type Wanted } from "./find-plan.js";
+import { findIds, findPlan, findServiceId, type Ids, type Wanted } from "./find-plan.js";
 import { plainText } from "./plain-text.js";
 import type { Session } from "./session.js";
-
-/** What a broker must be told of an instance that exists. */
-export interface ExistingInstance {
-  readonly serviceId: string;
-  readonly planId: string;
-  /** `undefined`: the catalog does not offer it any more; the instance works on. */
-  readonly offer: Offer | undefined;
-}
 
 /**
  * The service and plan of an instance, from the broker itself: there is no file here that could be wrong about it. Where it does not
  * tell (not retrievable, still being made, or failed), they are what the options say, or the only ones that it offers.
  */
-export async function existingInstance(session: Session, instance: string, wanted: Wanted): Promise<ExistingInstance> {
+export async function existingInstance(session: Session, instance: string, wanted: Wanted): Promise<Ids> {
   const services = await session.services();
   const told = await lookUp(session, services, instance, wanted);
-  return typeof told === "object" ? told : explained(instance, told, () => fromOffer(findPlan(services, wanted)));
+  return typeof told === "object" ? told : explained(instance, told, () => findIds(services, wanted));
 }
 
 /** The same for an update, which can do without the present plan: `to` is the plan that it leads to. */
@@ -30,7 +22,7 @@ export async function instanceToUpdate(
   wanted: Wanted,
   to: string | undefined,
 ): Promise<{
-  readonly now: Partial<ExistingInstance> & Pick<ExistingInstance, "serviceId">;
+  readonly now: Partial<Ids> & Pick<Ids, "serviceId">;
   readonly plan: ServicePlan | undefined;
 }> {
   const services = await session.services();
@@ -40,12 +32,12 @@ export async function instanceToUpdate(
       ? told
       : explained(instance, told, () =>
           wanted.plan !== undefined
-            ? fromOffer(findPlan(services, wanted))
+            ? findIds(services, wanted)
             : {
-                serviceId: (to === undefined
-                  ? findService(services, wanted.service)
-                  : findPlan(services, { ...wanted, plan: to }).service
-                ).id,
+                serviceId:
+                  to === undefined
+                    ? findServiceId(services, wanted.service)
+                    : findPlan(services, { ...wanted, plan: to }).service.id,
               },
         );
   const plan = to === undefined ? undefined : findPlan(services, { service: now.serviceId, plan: to }).plan;
@@ -58,8 +50,8 @@ async function lookUp(
   services: readonly ServiceOffering[],
   instance: string,
   wanted: Wanted,
-): Promise<ExistingInstance | string> {
-  if (wanted.service !== undefined && wanted.plan !== undefined) return fromOffer(findPlan(services, wanted));
+): Promise<Ids | string> {
+  if (wanted.service !== undefined && wanted.plan !== undefined) return findIds(services, wanted);
   if (!services.some(isRetrievable)) return "it does not let instances be fetched";
   const told = await ask(session, instance);
   return typeof told === "object" ? agreed(services, instance, told, wanted) : told;
@@ -97,7 +89,7 @@ async function ask(session: Session, instance: string): Promise<Told | string> {
   }
 }
 
-function agreed(services: readonly ServiceOffering[], instance: string, told: Told, wanted: Wanted): ExistingInstance {
+function agreed(services: readonly ServiceOffering[], instance: string, told: Told, wanted: Wanted): Ids {
   const service = services.find(({ id }) => id === told.serviceId);
   const plan = service?.plans.find(({ id }) => id === told.planId);
   const differs =
@@ -113,8 +105,4 @@ function agreed(services: readonly ServiceOffering[], instance: string, told: To
 
 function isRetrievable(service: ServiceOffering): boolean {
   return service.instances_retrievable === true;
-}
-
-function fromOffer(offer: Offer): ExistingInstance {
-  return { serviceId: offer.service.id, planId: offer.plan.id, offer };
 }

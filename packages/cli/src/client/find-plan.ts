@@ -49,6 +49,37 @@ export function findPlan(services: readonly ServiceOffering[], wanted: Wanted): 
   });
 }
 
+/** What a broker is told of an instance that exists, by what the options say of it. */
+export interface Ids {
+  readonly serviceId: string;
+  readonly planId: string;
+  /** `undefined`: the catalog does not offer it any more; the instance works on. */
+  readonly offer: Offer | undefined;
+}
+
+/** Like `findPlan`, of an instance that exists: it may be of what has left the catalog. Ids are then sent as they are; a name says nothing by itself. */
+export function findIds(services: readonly ServiceOffering[], wanted: Wanted): Ids {
+  const { service, plan } = wanted;
+  if (service !== undefined && plan !== undefined && looksLikeId(plan)) {
+    const known = services.find((one) => isCalled(one, service));
+    if (known === undefined ? looksLikeId(service) : !known.plans.some((one) => isCalled(one, plan)))
+      return { serviceId: known?.id ?? service, planId: plan, offer: undefined };
+  }
+  const offer = findPlan(services, wanted);
+  return { serviceId: offer.service.id, planId: offer.plan.id, offer };
+}
+
+/** The same of a service alone. */
+export function findServiceId(services: readonly ServiceOffering[], wanted: string | undefined): string {
+  const isGone = wanted !== undefined && looksLikeId(wanted) && !services.some((one) => isCalled(one, wanted));
+  return isGone ? wanted : findService(services, wanted).id;
+}
+
+/** A UUID, or the 32 digits that older brokers made. */
+function looksLikeId(text: string): boolean {
+  return /^[0-9a-f]{8}(-?)([0-9a-f]{4}\1){3}[0-9a-f]{12}$/i.test(text);
+}
+
 function theOne<T>(search: {
   readonly found: readonly T[];
   readonly all: readonly T[];

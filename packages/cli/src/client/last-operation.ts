@@ -5,7 +5,7 @@ import { withExamples } from "../examples-of.js";
 import { bearAbsence } from "./bear-absence.js";
 import { ofExistingInstance, withBrokerOptions, withPlanOptions } from "./command-options.js";
 import { CommandError, type ExitStatus, exitStatuses } from "./exit-status.js";
-import { findPlan, findService } from "./find-plan.js";
+import { findIds, findServiceId } from "./find-plan.js";
 import { plainJson, plainText } from "./plain-text.js";
 import { resourceId } from "./resource-id.js";
 import { runCommand } from "./run-command.js";
@@ -71,7 +71,7 @@ async function lastOperation(
     what: `waiting for ${subject}`,
     poll: (wait) =>
       binding === undefined ? client.waitForInstance(instance, wait) : client.waitForBinding(instance, binding, wait),
-    options: { ...asked, deleting: true },
+    options: { ...asked, change: "unknown" },
     timeout: options.timeout,
   }).catch((error: unknown) => {
     if (error instanceof OperationFailedError && error.last !== undefined) return error.last;
@@ -118,7 +118,7 @@ function goneIsGone(error: unknown): "gone" {
 async function hintsOf(session: Session, { service, plan }: Options): Promise<{ serviceId?: string; planId?: string }> {
   if (service === undefined && plan === undefined) return {};
   const services = await session.services();
-  if (plan === undefined) return { serviceId: findService(services, service).id };
-  const offer = findPlan(services, { service, plan });
-  return { serviceId: offer.service.id, planId: offer.plan.id };
+  if (plan === undefined) return { serviceId: findServiceId(services, service) };
+  const { serviceId, planId } = findIds(services, { service, plan });
+  return { serviceId, planId };
 }

@@ -86,7 +86,7 @@ function provision(name: string, options: Options, surroundings: Surroundings): 
       ask: (how) => session.client.provision(instance, request, { ...session.call, ...how }),
       what: `provisioning ${instance}`,
       poll: (wait) => session.client.waitForInstance(instance, wait),
-      options: ids,
+      options: { ...ids, change: "create" },
       maximumPollingDuration: plan.maximum_polling_duration,
       leftover,
     });

@@ -52,7 +52,7 @@ function unbind(
       ask: (how) => session.client.unbind(instance, binding, { ...session.call, ...how, serviceId, planId }),
       what: `unbinding ${binding} from ${instance}`,
       poll: (wait) => session.client.waitForBinding(instance, binding, wait),
-      options: { serviceId, planId, deleting: true },
+      options: { serviceId, planId, change: "delete" },
       maximumPollingDuration: offer?.plan.maximum_polling_duration,
       leftover,
     });

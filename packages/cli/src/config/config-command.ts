@@ -1,13 +1,15 @@
+import { faultLine } from "@osbert/server/yaml";
 import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
 import { operatorGroup } from "../operator-group.js";
 import { startFaults } from "../serve/check-start.js";
-import { SettingsError } from "../settings/fault.js";
+import { bundleAdviceOf } from "../serve/open-bundles.js";
 import { inForce } from "../settings/in-force.js";
 import { inline } from "../settings/inline.js";
 import { settingsSchema } from "../settings/json-schema.js";
 import { readSettings, usualFile } from "../settings/load.js";
 import { settingsReference } from "../settings/reference.js";
+import { SettingsError } from "../settings/settings-error.js";
 import { realSystem } from "../settings/system.js";
 import { table } from "../settings/table.js";
 import { registerImportSpring } from "../spring/import-spring-command.js";
@@ -63,6 +65,8 @@ async function inForceAs(form: "json" | "text", file: string | undefined): Promi
   const faults = await startFaults(read);
   if (faults.length > 0) throw new SettingsError(faults);
   const { settings, places } = read;
+  // What `serve` warns of.
+  for (const advice of await bundleAdviceOf(read)) process.stderr.write(`${faultLine(advice)}\n`);
   const lines = inForce(table, settings, places);
   if (form === "json") {
     const entries = lines.map(({ key, value, from }) => [key, { value, from }] as const);

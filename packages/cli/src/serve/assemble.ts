@@ -11,17 +11,21 @@ import {
 } from "@osbert/broker";
 import type { Served, ServeOptions } from "@osbert/broker/http";
 import { logTo, metrics } from "@osbert/broker/observe";
+import { bundleMetrics, logBundles } from "@osbert/bundles/watch";
 import type { Store } from "@osbert/journal";
+import type { Fault } from "@osbert/server/yaml";
 import type { Logger } from "pino";
-import { type Fault, SettingsError } from "../settings/fault.js";
 import type { Loaded } from "../settings/load.js";
+import { SettingsError } from "../settings/settings-error.js";
 import type { Settings } from "../settings/table.js";
 import { UserError } from "../user-error.js";
 import { auditFile } from "./audit-file.js";
 import { credentialsOf, exchangeableAuthentication, operatorCredentialsOf } from "./authentication.js";
 import { catalogFaults } from "./catalog-faults.js";
 import { type GeneratedCredential, generatedCredential } from "./generated-credential.js";
+import { listenOptions } from "./listen-options.js";
 import type { Exported } from "./load-module.js";
+import { type OpenedBundles, openBundles } from "./open-bundles.js";
 import { overlay } from "./overlay.js";
 import { checkTls, secureContextOf } from "./tls.js";
 import { sendTraces } from "./tracing.js";
@@ -60,9 +64,20 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
     ...(sent !== undefined && { tracing: sent.tracing }),
   };
   const audit = settings.audit.file === undefined ? {} : { audit: await auditFile(settings.audit.file) };
-  const broker = await offering(loaded, services, (offered) =>
-    createBroker({ ...brokerOptions(settings), ...seeing, ...audit, services: offered, store }),
-  );
+  let bundles: OpenedBundles | undefined;
+  const broker = await offering(loaded, services, async (offered) => {
+    const figuresOfBundles = figures === undefined ? [] : [bundleMetrics(figures.registry)];
+    bundles = await openBundles(loaded, offered, { log, observe: [logBundles(log), ...figuresOfBundles] });
+    // Bundles are offered as they come; what is wrong with the rest is told now.
+    if (bundles !== undefined) buildCatalog(offered, { schemaDraft: settings.catalog.schemaDraft });
+    return createBroker({
+      ...brokerOptions(settings),
+      ...seeing,
+      ...audit,
+      services: bundles?.services ?? offered,
+      store,
+    });
+  });
   const isOpen = settings.authentication === "none";
   const made = isOpen || credentials.length > 0 ? null : await generatedCredential(settings.data);
   const who = exchangeableAuthentication(made === null ? credentials : [made.credential], log);
@@ -84,13 +99,16 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
       if (!isOpen && made === null && others.length === 0) {
         throw new UserError("nobody could ask any more: no credentials are left; only a restart makes one");
       }
-      const secure = secureContextOf(next.settings, served);
-      await offering(next, services, (offered) =>
-        broker.offer(offered, {
-          retirePlansInUse: next.settings.catalog.retirePlansInUse,
-          schemaDraft: next.settings.catalog.schemaDraft,
-        }),
-      );
+      const secure = secureContextOf(next.settings, { server: served.app.server, url: served.url });
+      // The services of bundles come from their sources; beside them the catalog stays until the next start.
+      if (bundles !== undefined) await bundles.configure(next);
+      else
+        await offering(next, services, (offered) =>
+          broker.offer(offered, {
+            retirePlansInUse: next.settings.catalog.retirePlansInUse,
+            schemaDraft: next.settings.catalog.schemaDraft,
+          }),
+        );
       secure();
       who.exchange(others.length === 0 && made !== null ? [made.credential] : others);
       log.level = next.settings.log.level;
@@ -149,22 +167,8 @@ function cleanupOf({ instances, bindings, timezone }: Settings["cleanup"]): Clea
   return { timezone, ...(ofInstances && { instances: ofInstances }), ...(ofBindings && { bindings: ofBindings }) };
 }
 
-function serveOptions({ listen, tls, platforms }: Settings): ServeOptions {
-  const { certificate, key, clientAuthority, clientCertificates } = tls;
-  return {
-    host: listen.host,
-    port: listen.port,
-    ...(listen.trustedProxies !== undefined && { trustProxy: [...listen.trustedProxies] }),
-    ...(certificate !== undefined &&
-      key !== undefined && {
-        tls: {
-          cert: certificate.text,
-          key: key.reveal(),
-          ...(clientAuthority !== undefined && { ca: clientAuthority.text, clientCertificates }),
-        },
-      }),
-    ...(platforms !== undefined && { platforms }),
-  };
+function serveOptions(settings: Settings): ServeOptions {
+  return { ...listenOptions(settings), ...(settings.platforms !== undefined && { platforms: settings.platforms }) };
 }
 
 /** Offers the module's services as the settings say; faults of the catalog are told with their place in the file. */

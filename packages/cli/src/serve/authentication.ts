@@ -1,8 +1,9 @@
 import { type Authenticate, authentication, type Credential } from "@osbert/broker/http";
+import type { Fault, Secret } from "@osbert/server/yaml";
 import type { Logger } from "pino";
-import { type Fault, SettingsError } from "../settings/fault.js";
 import type { Loaded } from "../settings/load.js";
-import type { Secret } from "../settings/secret.js";
+import type { LoadedSettings } from "../settings/read-settings-file.js";
+import { SettingsError } from "../settings/settings-error.js";
 import type { Settings } from "../settings/table.js";
 
 /** Who may ask, as the settings say. Throws a SettingsError with the place of every credential that is none. */
@@ -18,8 +19,16 @@ export function operatorCredentialsOf({ settings: { admin, metrics }, places }: 
 } {
   return {
     admin: checked(basicOf("admin.credentials", admin.credentials ?? []), places),
-    metrics: checked(basicOf("metrics.credentials", metrics.credentials ?? []), places),
+    metrics: watchersOf({ settings: { metrics }, places }),
   };
+}
+
+/** Who may read the figures of any server, and nothing else. */
+export function watchersOf({
+  settings: { metrics },
+  places,
+}: Pick<LoadedSettings<Pick<Settings, "metrics">>, "settings" | "places">): readonly Credential[] {
+  return checked(basicOf("metrics.credentials", metrics.credentials ?? []), places);
 }
 
 function checked(found: readonly Found[], places: Loaded["places"]): readonly Credential[] {

@@ -1,13 +1,12 @@
 import type { CatalogError, Service } from "@osbert/broker";
-import type { Fault } from "../settings/fault.js";
-import type { Place } from "../settings/value-node.js";
+import type { Fault, Place } from "@osbert/server/yaml";
 
 /** Faults of the catalog, each with the place in the file that is nearest to it; what the file does not speak of is the module's. */
 export function catalogFaults(
   { findings }: CatalogError,
   services: readonly Service[],
   places: ReadonlyMap<string, Place>,
-  module: string,
+  module = "the services",
 ): readonly Fault[] {
   return findings.map(({ path, message }) => {
     const key = keyOf(path, services);

@@ -2,12 +2,14 @@ import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { byPlace, type Fault, SettingsError } from "../settings/fault.js";
+import { byPlace, type Fault } from "@osbert/server/yaml";
 import type { SettingsRead } from "../settings/load.js";
+import { SettingsError } from "../settings/settings-error.js";
 import { UserError } from "../user-error.js";
 import { catalogFaultsOf } from "./assemble.js";
 import { credentialsOf, operatorCredentialsOf } from "./authentication.js";
 import { loadModule } from "./load-module.js";
+import { bundleFaultsOf } from "./open-bundles.js";
 import { checkTls } from "./tls.js";
 
 /**
@@ -22,6 +24,7 @@ export async function startFaults(read: SettingsRead): Promise<readonly Fault[]>
     areRight("credentials", "tokens", "tls") ? faultsOf(() => credentialsOf(read)) : [],
     areRight("admin", "metrics") ? faultsOf(() => operatorCredentialsOf(read)) : [],
     areRight("module", "data", "catalog") ? await moduleFaults(read) : [],
+    areRight("bundles") ? await bundleFaultsOf(read) : [],
   ];
   return [...read.faults, ...found.flat()].sort(byPlace);
 }
@@ -29,6 +32,7 @@ export async function startFaults(read: SettingsRead): Promise<readonly Fault[]>
 async function moduleFaults(read: SettingsRead): Promise<readonly Fault[]> {
   const { module, data } = read.settings;
   const place = read.places.get("module") ?? { kind: "default" };
+  if (module === undefined) return catalogFaultsOf(read, []);
   if (!existsSync(module)) return [{ place, key: "module", message: `there is no file ${module}` }];
   // A check leaves no folder behind that was not there.
   const made = existsSync(data) ? undefined : await mkdtemp(join(tmpdir(), "osbert-config-"));

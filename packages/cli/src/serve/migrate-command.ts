@@ -4,7 +4,7 @@ import { operatorGroup } from "../operator-group.js";
 import { loadSettings, usualFile } from "../settings/load.js";
 import { realSystem } from "../settings/system.js";
 import { reportErrors } from "../user-error.js";
-import { chooseStore, storeTrouble } from "./open-store.js";
+import { chooseStore, type StoreSettings, storeTrouble } from "./open-store.js";
 
 /** `osbert migrate`: brings the store up to date. */
 export function registerMigrate(program: Command): void {
@@ -16,14 +16,14 @@ export function registerMigrate(program: Command): void {
       "Brings the tables of the store up to date. Needed only with `database.migrate: false`; otherwise `osbert serve` does it at start. It can be repeated.",
     )
     .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
-    .action((file: string | undefined) => reportErrors(() => migrate(file)));
+    .action((file: string | undefined) => reportErrors(() => migrateStore(loadSettings(file, realSystem()).settings)));
   withExamples(command, [
     { does: "the store that these settings name", command: "osbert migrate /etc/osbert/production.yaml" },
   ]);
 }
 
-async function migrate(file: string | undefined): Promise<void> {
-  const { settings } = loadSettings(file, realSystem());
+/** Brings the store of these settings up to date, and says so. */
+export async function migrateStore(settings: StoreSettings): Promise<void> {
   const { store, address, release } = await chooseStore(settings, { migrate: true });
   try {
     await store.open();

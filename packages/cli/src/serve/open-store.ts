@@ -16,8 +16,13 @@ export interface ChosenStore {
   readonly release: () => Promise<void>;
 }
 
+export type StoreSettings = Pick<Settings, "store" | "database" | "data" | "keys">;
+
 /** The store that the settings name, encrypted if they name keys. Connects to nothing yet. */
-export async function chooseStore(settings: Settings, options: { readonly migrate: boolean }): Promise<ChosenStore> {
+export async function chooseStore(
+  settings: StoreSettings,
+  options: { readonly migrate: boolean },
+): Promise<ChosenStore> {
   const plain = await choosePlainStore(settings, options);
   if (settings.keys === undefined) return { ...plain, encrypted: null };
   const encrypted = encryptedStore(plain.store, parseKeyRing(settings.keys.reveal()));
@@ -25,7 +30,7 @@ export async function chooseStore(settings: Settings, options: { readonly migrat
 }
 
 async function choosePlainStore(
-  settings: Settings,
+  settings: StoreSettings,
   options: { readonly migrate: boolean },
 ): Promise<Omit<ChosenStore, "encrypted">> {
   const url = settings.store.reveal();
@@ -71,13 +76,13 @@ function attempt<T>(address: string, make: () => T): T {
 }
 
 /** Why the store could not be opened, in a sentence; other errors as they are. */
-export function storeTrouble(error: unknown, address: string): unknown {
+export function storeTrouble(error: unknown, address: string, migrate = "osbert migrate"): unknown {
   if (error instanceof JournalError) {
     const reason = error.message
       .replace("; what was asked may be repeated", "")
       .replace(": open it through encryptedStore with these keys", "");
     const advice = {
-      "schema-missing": "; run `osbert migrate`",
+      "schema-missing": `; run \`${migrate}\``,
       "key-missing": "; set `keys` to a ring that has them",
     };
     return new UserError(

@@ -1,8 +1,6 @@
 import type { PlanDefinition, Service, ServiceFunctions } from "@osbert/broker";
-import type { Fault } from "../settings/fault.js";
-import { didYouMean } from "../settings/suggest.js";
+import { didYouMean, type Fault, type Place } from "@osbert/server/yaml";
 import type { Settings } from "../settings/table.js";
-import type { Place } from "../settings/value-node.js";
 import type { Exported } from "./load-module.js";
 
 type ServiceSettings = Settings["catalog"]["services"] extends ReadonlyMap<string, infer S> ? S : never;

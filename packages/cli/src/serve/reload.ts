@@ -1,15 +1,17 @@
 import type { Logger } from "pino";
-import { changesBetween } from "../settings/changes.js";
-import { SettingsError } from "../settings/fault.js";
-import type { Loaded } from "../settings/load.js";
+import type { Changes } from "../settings/changes.js";
+import type { LoadedSettings } from "../settings/read-settings-file.js";
+import { SettingsError } from "../settings/settings-error.js";
 
-export interface ReloadOptions {
-  /** What the broker was started with. */
-  readonly started: Loaded;
+export interface ReloadOptions<Values> {
+  /** What the server was started with. */
+  readonly started: LoadedSettings<Values>;
   /** Reads the settings anew; throws if they are not valid. */
-  readonly load: () => Loaded;
+  readonly load: () => LoadedSettings<Values>;
+  /** What another reading would change. */
+  readonly changes: (before: LoadedSettings<Values>, after: LoadedSettings<Values>) => Changes;
   /** Applies what can be; throws, having changed nothing, if it is refused. */
-  readonly apply: (loaded: Loaded) => Promise<void>;
+  readonly apply: (loaded: LoadedSettings<Values>) => Promise<void>;
   readonly log: Logger;
 }
 
@@ -21,7 +23,7 @@ export interface Reloader {
 }
 
 /** Reloads one at a time. Settings are checked first; what is invalid or refused changes nothing, and the reason is logged. */
-export function reloader({ started, load, apply, log }: ReloadOptions): Reloader {
+export function reloader<Values>({ started, load, changes, apply, log }: ReloadOptions<Values>): Reloader {
   let current = started;
   let files = started.files;
   let underWay: Promise<void> | undefined;
@@ -31,8 +33,8 @@ export function reloader({ started, load, apply, log }: ReloadOptions): Reloader
     try {
       const next = load();
       files = next.files;
-      const { live } = changesBetween(current, next);
-      const { needRestart } = changesBetween(started, next);
+      const { needRestart } = changes(started, next);
+      const live = changes(current, next).live.filter((key) => !needRestart.includes(key));
       if (live.length > 0) await apply(next);
       current = next;
       const told = live.length === 0 ? "nothing to change" : `changed ${few(live)}`;

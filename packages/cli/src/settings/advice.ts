@@ -1,6 +1,6 @@
+import type { ValueNode } from "@osbert/server/yaml";
 import { inline } from "./inline.js";
 import type { Field, Fields } from "./shape.js";
-import type { ValueNode } from "./value-node.js";
 
 /** What to write instead, on the line of the key itself. */
 export function advice(key: string, { example, default: given, shape }: Field): string {

@@ -1,7 +1,6 @@
+import { type Place, placeName, Secret } from "@osbert/server/yaml";
 import { formatDurationMs } from "../duration.js";
-import { Secret } from "./secret.js";
 import type { Contents, Fields, JsonValue, Picture, Shape } from "./shape.js";
-import { type Place, placeName } from "./value-node.js";
 
 /** One value, as it may be shown. */
 export interface InForce {
@@ -60,7 +59,14 @@ function shown(shape: Shape, value: unknown): JsonValue {
   if (value instanceof Secret) return value.toString();
   if (shape.kind === "duration") return value === null ? "forever" : formatDurationMs(value as number);
   if (shape.kind === "image" || shape.kind === "contents") return (value as Picture | Contents).path;
+  if (shape.kind === "documents") return (value as readonly JsonValue[]).map(nameAndType);
   return value as JsonValue;
+}
+
+/** Anything else in it may be a secret. */
+function nameAndType(document: JsonValue): JsonValue {
+  const { name, type } = (document ?? {}) as Readonly<Record<string, JsonValue>>;
+  return { ...(name !== undefined && { name }), ...(type !== undefined && { type }) };
 }
 
 function exactly(value: unknown): string {

@@ -67,6 +67,8 @@ function shapeSchema(shape: Shape, checkRequired = true): Json {
       };
     case "json":
       return { type: "object" };
+    case "documents":
+      return { type: "array", items: { type: "object" } };
     case "list":
       return { type: "array", items: shapeSchema(shape.of) };
     case "map":

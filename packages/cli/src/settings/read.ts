@@ -1,14 +1,20 @@
 import { dirname, isAbsolute, resolve } from "node:path";
+import {
+  byPlace,
+  didYouMean,
+  type Fault,
+  type ListNode,
+  type Place,
+  Secret,
+  toValueNode,
+  type ValueNode,
+} from "@osbert/server/yaml";
 import { formatDurationMs, parseDurationMs } from "../duration.js";
 import { advice, mustHave, not, oneOf } from "./advice.js";
 import { fileVariableOf, variableOf } from "./environment.js";
-import { byPlace, type Fault } from "./fault.js";
 import { imageDataUri, largestImageBytes } from "./image.js";
-import { Secret } from "./secret.js";
 import type { Field, Fields, GroupOf, GroupShape, SecretShape, Shape, TextShape } from "./shape.js";
-import { didYouMean } from "./suggest.js";
 import { type System, whyUnreadable } from "./system.js";
-import { type ListNode, type Place, toValueNode, type ValueNode } from "./value-node.js";
 
 export interface Reading<F> {
   /** To be used only if there are no faults. */
@@ -25,8 +31,10 @@ export function read<const F extends Fields>(
   system: System,
   /** Of the file, from where the program was started. */
   folder = ".",
+  /** What variables of the environment begin with. */
+  prefix = "OSBERT",
 ): Reading<F> {
-  const reader = new Reader(system, folder);
+  const reader = new Reader(system, folder, prefix);
   const value = reader.group(fields, written, "", { place: { kind: "default" }, overridable: true });
   const faults = [...reader.faults].sort(byPlace);
   return { value: value as GroupOf<F>, faults, places: reader.places };
@@ -49,10 +57,12 @@ class Reader {
   readonly places = new Map<string, Place>();
   readonly #system: System;
   readonly #folder: string;
+  readonly #prefix: string;
 
-  constructor(system: System, folder: string) {
+  constructor(system: System, folder: string, prefix: string) {
     this.#system = system;
     this.#folder = folder;
+    this.#prefix = prefix;
   }
 
   group(fields: Fields, written: ValueNode | undefined, key: string, standing: Standing): Record<string, unknown> {
@@ -99,9 +109,9 @@ class Reader {
   }
 
   #fromEnvironment({ shape, environment = [] }: Field, key: string): ValueNode | undefined {
-    if (shape.kind === "group" || shape.kind === "map" || shape.kind === "json") return undefined;
+    if (["group", "map", "json", "documents"].includes(shape.kind)) return undefined;
     if (shape.kind === "list" && shape.fromText === undefined) return undefined;
-    for (const name of [variableOf(key), ...environment]) {
+    for (const name of [variableOf(key, this.#prefix), ...environment]) {
       const text = this.#system.environment[name];
       const place: Place = { kind: "environment", name };
       if (text !== undefined && text !== "") {
@@ -171,6 +181,10 @@ class Reader {
         return this.#secret(shape, written, key, wrong);
       case "json":
         return written.kind === "map" ? plain(written) : wrong("must be an object");
+      case "documents":
+        if (written.kind !== "list") return wrong("must be a list");
+        this.#placesBelow(written, key);
+        return plain(written);
       case "list":
         return this.#list(shape.of, written, key, field, wrong);
       case "map": {
@@ -198,6 +212,20 @@ class Reader {
       return this.#inner(of, item, at, field);
     });
     return items.includes(undefined) ? undefined : items;
+  }
+
+  /** So that whoever checks it can say where. */
+  #placesBelow(written: ValueNode, key: string): void {
+    const inner =
+      written.kind === "list"
+        ? written.items.map((item, index) => [`${key}[${index}]`, item.place, item] as const)
+        : written.kind === "map"
+          ? [...written.entries].map(([name, entry]) => [join(key, name), entry.place, entry.written] as const)
+          : [];
+    for (const [at, place, item] of inner) {
+      this.places.set(at, place);
+      this.#placesBelow(item, at);
+    }
   }
 
   /** A list whose items have a `name` is another way to write a map of groups. Keys are the same for both. */
@@ -259,7 +287,7 @@ class Reader {
     }
     if (name === "env") {
       const text = this.#system.environment[given];
-      if (text === undefined) return wrong(`the environment variable ${given} is not set`);
+      if (text === undefined) this.#fault(written.place, key, `the environment variable ${given} is not set`);
       return text;
     }
     const path = this.#absolute(given, entry?.written.place ?? written.place);

@@ -1,22 +1,43 @@
 import { fileVariableOf, variableOf } from "./environment.js";
 import { inline } from "./inline.js";
+import { platformPrefix } from "./load-platform.js";
+import { platformTable } from "./platform-table.js";
 import type { Field, Fields, Shape } from "./shape.js";
 import { table } from "./table.js";
 
 /** The reference page of all settings, as Markdown. */
 export function settingsReference(): string {
-  const sections = Object.entries(table as Fields).map(([name, field]) => section(name, field));
-  return `${introduction}${sections.join("")}`;
+  return referenceOf(table, "OSBERT", brokerIntroduction);
 }
 
-const introduction = `# Settings
+/** The same of a platform. */
+export function platformSettingsReference(): string {
+  return referenceOf(platformTable, platformPrefix, platformIntroduction);
+}
+
+function referenceOf(fields: Fields, prefix: string, introduction: string): string {
+  const sections = Object.entries(fields).map(([name, field]) => section(name, field, prefix));
+  return `${introduction}${common}${sections.join("")}`;
+}
+
+const platformIntroduction = `# Settings of a platform
+
+<!-- Made from packages/cli/src/settings/ by a test; change it there. -->
+
+\`osbert platform serve [osbert-platform.yaml]\` reads these settings from a YAML file; it runs without any, too. A variable of the environment, where
+one is named, counts more than the file; the file counts more than the default.
+`;
+
+const brokerIntroduction = `# Settings
 
 <!-- Made from packages/cli/src/settings/ by \`npm run docs\`; change it there. -->
 
 \`osbert serve [osbert.yaml]\` reads these settings from a YAML file. A variable of the environment, where one is named, counts more than
 the file; the file counts more than the default. \`osbert config\` prints what is in force and where it comes from, and
 \`osbert config --schema\` a JSON Schema for editors.
+`;
 
+const common = `
 - **Paths** start from the folder of the file; those in the environment from where the program was started.
 - **Durations** are a whole number with a unit: \`500ms\`, \`30s\`, \`5m\`, \`2h\`, \`3d\`.
 - **Secrets** can be written as text, or better as \`{ file: path }\` or \`{ env: NAME }\`. In the environment, the variable with \`_FILE\` at its
@@ -30,10 +51,10 @@ interface Line {
   readonly overridable: boolean;
 }
 
-function section(name: string, field: Field): string {
+function section(name: string, field: Field, prefix: string): string {
   const lines = linesOf(name, field, true);
   const intro = field.shape.kind === "group" ? `\n${field.meaning}\n` : "";
-  const rows = lines.map(row).join("\n");
+  const rows = lines.map((line) => row(line, prefix)).join("\n");
   return `\n## ${name}\n${intro}\n| setting | type | default | environment | meaning |\n|---|---|---|---|---|\n${rows}\n`;
 }
 
@@ -42,29 +63,31 @@ function linesOf(key: string, field: Field, overridable: boolean): readonly Line
   if (shape.kind === "group") return below(key, shape.fields, overridable);
   const own = { key, field, overridable };
   if (shape.kind === "list" && shape.of.kind === "group") {
-    const inner = below(`${key}[]`, shape.of.fields, false);
-    // A list is exchanged as a whole.
-    return [
-      own,
-      ...inner.map((line) => (field.reloads ? { ...line, field: { ...line.field, reloads: true } } : line)),
-    ] as Line[];
+    return [own, ...reloadedWith(field, below(`${key}[]`, shape.of.fields, false))];
   }
   if (shape.kind === "map" && shape.of.kind === "group") {
-    return below(`${key}.<${shape.name}>`, shape.of.fields, false);
+    return reloadedWith(field, below(`${key}.<${shape.name}>`, shape.of.fields, false));
   }
   return [own];
+}
+
+/** A list or a map is exchanged as a whole. */
+function reloadedWith(field: Field, inner: readonly Line[]): readonly Line[] {
+  return field.reloads
+    ? inner.map((line): Line => ({ ...line, field: { ...line.field, reloads: true } as Field }))
+    : inner;
 }
 
 function below(key: string, fields: Fields, overridable: boolean): readonly Line[] {
   return Object.entries(fields).flatMap(([name, field]) => linesOf(`${key}.${name}`, field, overridable));
 }
 
-function row({ key, field, overridable }: Line): string {
+function row({ key, field, overridable }: Line, prefix: string): string {
   const cells = [
     `\`${key}\`${field.reloads ? " ↻" : ""}`,
     typeName(field.shape),
     defaultOf(field),
-    variables(key, field, overridable),
+    variables(key, field, overridable, prefix),
     meaningOf(field),
   ];
   return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
@@ -91,6 +114,8 @@ function typeName(shape: Shape): string {
       return "secret";
     case "json":
       return "object";
+    case "documents":
+      return "list of objects";
     case "list":
       return shape.of.kind === "group" ? "list" : `list of ${typeName(shape.of)}`;
     case "map":
@@ -106,10 +131,10 @@ function defaultOf(field: Field): string {
   return field.otherwise ?? "";
 }
 
-function variables(key: string, { shape, environment = [] }: Field, overridable: boolean): string {
-  if (!overridable || ["group", "map", "json"].includes(shape.kind)) return "";
+function variables(key: string, { shape, environment = [] }: Field, overridable: boolean, prefix: string): string {
+  if (!overridable || ["group", "map", "json", "documents"].includes(shape.kind)) return "";
   if (shape.kind === "list" && shape.fromText === undefined) return "";
-  const names = [variableOf(key), ...environment];
+  const names = [variableOf(key, prefix), ...environment];
   const all = shape.kind === "secret" ? names.flatMap((name) => [name, fileVariableOf(name)]) : names;
   return all.map((name) => `\`${name}\``).join(", ");
 }

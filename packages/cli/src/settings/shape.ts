@@ -1,4 +1,4 @@
-import type { Secret } from "./secret.js";
+import type { Secret } from "@osbert/server/yaml";
 
 /** What a setting's value looks like. Everything else about it (how it is read, told, described to editors) follows from this. */
 export type Shape =
@@ -12,6 +12,7 @@ export type Shape =
   | ImageShape
   | SecretShape
   | JsonShape
+  | DocumentsShape
   | ListShape
   | MapShape
   | GroupShape;
@@ -77,6 +78,11 @@ export interface SecretShape {
 /** Any JSON object. */
 export interface JsonShape {
   readonly kind: "json";
+}
+
+/** A list of objects that are checked elsewhere. There may be secrets in them: of each, its name and its type alone are shown. */
+export interface DocumentsShape {
+  readonly kind: "documents";
 }
 
 export interface ListShape {
@@ -172,13 +178,15 @@ export type ValueOf<S> = S extends { readonly kind: "text" | "path" }
                   ? Secret
                   : S extends { readonly kind: "json" }
                     ? { readonly [name: string]: JsonValue }
-                    : S extends { readonly kind: "list"; readonly of: infer Item }
-                      ? readonly ValueOf<Item>[]
-                      : S extends { readonly kind: "map"; readonly of: infer Item }
-                        ? ReadonlyMap<string, ValueOf<Item>>
-                        : S extends { readonly kind: "group"; readonly fields: infer Inner }
-                          ? GroupOf<Inner>
-                          : never;
+                    : S extends { readonly kind: "documents" }
+                      ? readonly JsonValue[]
+                      : S extends { readonly kind: "list"; readonly of: infer Item }
+                        ? readonly ValueOf<Item>[]
+                        : S extends { readonly kind: "map"; readonly of: infer Item }
+                          ? ReadonlyMap<string, ValueOf<Item>>
+                          : S extends { readonly kind: "group"; readonly fields: infer Inner }
+                            ? GroupOf<Inner>
+                            : never;
 
 export type GroupOf<F> = { readonly [Name in keyof F]: FieldValue<F[Name]> };
 

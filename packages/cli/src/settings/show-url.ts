@@ -1,4 +1,4 @@
-import { mask } from "./secret.js";
+import { mask } from "@osbert/server/yaml";
 
 /** An address without what is secret in it: its password, and every value of its query. */
 export function showUrl(text: string): string {

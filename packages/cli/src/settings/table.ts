@@ -1,3 +1,4 @@
+import { bundleFields } from "./bundles-table.js";
 import { catalogFields } from "./catalog-table.js";
 import { credentialsFromText, operatorCredentialShape, securityFields } from "./security-table.js";
 import type { Fields, GroupOf } from "./shape.js";
@@ -12,8 +13,13 @@ export const table = {
     shape: { kind: "path" },
     meaning:
       "The TypeScript or JavaScript file with the services. It exports `services`, a list of services or of functions that `catalog.services` makes services of, or a default function that is given `{ data }`, the folder for data, and returns one. It is loaded at start and not again.",
-    required: true,
+    otherwise: "**must be there**, unless `bundles` names sources",
     example: "services.ts",
+  },
+  bundles: {
+    shape: { kind: "group", fields: bundleFields },
+    meaning:
+      "Services that nobody has to write code for: bundles from registries and folders, beside the services of `module` if there is one. What is marked with ↻ is reloaded. A restart is needed where `sources` and `registry` come or go altogether, and beside bundles for changes of `catalog`.",
   },
   data: {
     shape: { kind: "path" },

@@ -1,4 +1,4 @@
-import { type MapNode, toValueNode } from "../settings/value-node.js";
+import { type MapNode, toValueNode } from "@osbert/server/yaml";
 
 /**
  * Reads a `.properties` file of Java: `key = value` on each line, with `#` and `!` for comments, escapes, and lines that go on after a

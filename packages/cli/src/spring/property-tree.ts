@@ -1,4 +1,4 @@
-import type { Place, ScalarNode, ValueNode } from "../settings/value-node.js";
+import type { Place, ScalarNode, ValueNode } from "@osbert/server/yaml";
 
 /**
  * Properties as Spring sees them: however they were written, nested, with dots or with indices, they are one tree. Items of a list are

@@ -1,8 +1,7 @@
 import { resolve } from "node:path";
-import { type Fault, SettingsError } from "../settings/fault.js";
-import { largestYamlBytes, mostDocuments, parseYamlDocuments } from "../settings/parse-yaml.js";
+import { type Fault, largestYamlBytes, mostDocuments, parseYamlDocuments, type ValueNode } from "@osbert/server/yaml";
+import { SettingsError } from "../settings/settings-error.js";
 import { type System, whyUnreadable } from "../settings/system.js";
-import type { ValueNode } from "../settings/value-node.js";
 import { parseProperties } from "./parse-properties.js";
 import { childOf, mergeTrees, type PropertyTree, propertyTree, TooLarge } from "./property-tree.js";
 

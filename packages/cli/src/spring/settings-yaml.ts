@@ -1,5 +1,5 @@
+import { type Fault, faultLine } from "@osbert/server/yaml";
 import { stringify } from "yaml";
-import { type Fault, faultLine } from "../settings/fault.js";
 import type { Converted } from "./to-settings.js";
 
 const mostNotes = 500;

@@ -1,11 +1,9 @@
+import { didYouMean, type Fault, toValueNode } from "@osbert/server/yaml";
 import { catalogFields } from "../settings/catalog-table.js";
-import type { Fault } from "../settings/fault.js";
 import { read } from "../settings/read.js";
 import type { Field, Fields } from "../settings/shape.js";
-import { didYouMean } from "../settings/suggest.js";
 import type { System } from "../settings/system.js";
 import { table } from "../settings/table.js";
-import { toValueNode } from "../settings/value-node.js";
 import { childOf, itemsOf, type PropertyTree, uniform } from "./property-tree.js";
 import { fillPlaceholders, springBoolean, springDuration, springSchedule, variableFor } from "./spring-values.js";
 

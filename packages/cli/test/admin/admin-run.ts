@@ -30,7 +30,17 @@ export function program(args: readonly string[], env: Readonly<Record<string, st
 }
 
 /** An admin command in this process. `typed`: someone sits at a terminal and types this. */
-export async function adminCommand(
+export function adminCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  typed?: string,
+): Promise<Ran> {
+  return commandOf(registerAdminCommands, ["admin", ...args], env, typed);
+}
+
+/** A command of a program that has only these. */
+export async function commandOf(
+  register: (program: Command, surroundings: Surroundings) => void,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   typed?: string,
@@ -60,9 +70,9 @@ export async function adminCommand(
     },
   };
   const root = new Command("osbert").exitOverride().configureOutput({ writeOut: write, writeErr: write });
-  registerAdminCommands(root, surroundings);
+  register(root, surroundings);
   try {
-    await root.parseAsync(["admin", ...args], { from: "user" });
+    await root.parseAsync([...args], { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     status = error.exitCode === 0 ? 0 : 2;

@@ -229,6 +229,31 @@ describe("which service and plan", () => {
     expect(await run("update", "i")).toMatchObject({ status: 2 });
   });
 
+  test("ids of what has left the catalog are sent as they are, and names have to be in it", async () => {
+    const { url, asked } = await serverThat({
+      "GET /v2/catalog": { status: 200, body: two },
+      "DELETE /v2/service_instances/i": { status: 200 },
+      "DELETE /v2/service_instances/i/service_bindings/b": { status: 200 },
+      "GET /v2/service_instances/i/last_operation": { status: 200, body: { state: "succeeded" } },
+    });
+    const service_id = "0a6f0c5e-7a5d-5b1c-9d0e-2f4a6c8e0b1d";
+    const plan_id = "d41d8cd98f00b204e9800998ecf8427e";
+    for (const command of [
+      ["deprovision", "i"],
+      ["unbind", "i", "b"],
+      ["last-operation", "i"],
+    ])
+      for (const service of [service_id, "db"]) {
+        const ran = await osbert([...command, "--service", service, "--plan", plan_id, "--url", url]);
+        expect(ran).toMatchObject({ status: 0 });
+        const sent = Object.fromEntries(asked.at(-1)?.query ?? []);
+        expect(sent).toMatchObject({ service_id: service === "db" ? "s1" : service_id, plan_id });
+      }
+    expect(await osbert(["last-operation", "i", "--service", service_id, "--url", url])).toMatchObject({ status: 0 });
+    const misspelt = await osbert(["deprovision", "i", "--service", "bd", "--plan", plan_id, "--url", url]);
+    expect([misspelt.status, misspelt.stderr]).toEqual([2, expect.stringContaining("there is no service called bd")]);
+  });
+
   test("what the broker tells counts more than the catalog, and an option that contradicts it is refused", async () => {
     const { url, asked } = await serverThat({
       "GET /v2/catalog": { status: 200, body: retrievableCatalog },
@@ -265,9 +290,9 @@ describe("the catalog", () => {
     const { stdout } = await osbert(["catalog"], { env });
     expect(stdout.split("\n")).toEqual([
       "SERVICE   PLAN   FREE  BINDABLE  DESCRIPTION",
+      "cache     only   yes   yes       The only one",
       "database  small  yes   yes       A small one",
       "database  large  no    no        A large one",
-      "cache     only   yes   yes       The only one",
       "",
     ]);
   });

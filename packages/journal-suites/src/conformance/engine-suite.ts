@@ -18,7 +18,7 @@ import { refusalsTests } from "./engine/refusals.js";
 import { retentionTests } from "./engine/retention.js";
 import { setAsideTests } from "./engine/set-aside.js";
 import { settleTests } from "./engine/settle.js";
-import { sharedLanesTests } from "./engine/shared-lanes.js";
+import { lanesOfTheKilledTests, sharedLanesTests } from "./engine/shared-lanes.js";
 import { stepsTests } from "./engine/steps.js";
 import { stoppingTests } from "./engine/stopping.js";
 import { tellingTests } from "./engine/telling.js";
@@ -57,7 +57,7 @@ const onEveryStore: readonly EngineTests[] = [
 ];
 
 /** What it promises on a store that several processes share. */
-const onSharedStores: readonly EngineTests[] = [takeOverByAnotherTests];
+const onSharedStores: readonly EngineTests[] = [takeOverByAnotherTests, lanesOfTheKilledTests];
 
 /**
  * The promises J1 to J12 as tests of the real engine on a real store. Registers every test with `runner`, those that `subject` excepts

@@ -33,6 +33,8 @@ export interface Hold {
 export class WatchedStore {
   readonly store: Store;
   readonly calls: StoreCall[] = [];
+  /** How often the store has told that something happened. */
+  wakes = 0;
   /** Says that the store no longer vouches for an owner of this process. */
   readonly presences = new Map<string, () => void>();
   readonly #troubles = new Set<Trouble>();
@@ -47,7 +49,12 @@ export class WatchedStore {
         const value: unknown = Reflect.get(target, name);
         if (typeof value !== "function") return value;
         const call = (...sent: unknown[]): unknown => value.apply(target, sent);
-        if (name === "onWake") return call;
+        if (name === "onWake")
+          return (wake: Parameters<Store["onWake"]>[0]) =>
+            real.onWake((...what) => {
+              this.wakes++;
+              wake(...what);
+            });
         return (...sent: unknown[]) =>
           this.#call(name as StoreMethod, sent, call as (...sent: unknown[]) => Promise<unknown>);
       },

@@ -5,6 +5,7 @@ import type {
   Decide,
   JournalEvent,
   Json,
+  Look,
   OpenOperation,
   Operation,
   OperationKind,
@@ -111,6 +112,13 @@ async function run(task: RunTask): Promise<void> {
   async function runSteps(operation: Operation, script: Script, attempt: string): Promise<readonly string[]> {
     const { n } = script;
     const values: string[] = [];
+    if (script.looks > 0) {
+      const look = ({ looks }: Look) => {
+        witness({ kind: "looks", n, before: looks });
+        return looks < script.looks ? undefined : looks;
+      };
+      await operation.poll("something is there", look, { everyMs: pollMs });
+    }
     for (const [index, { name, effectMs, sleepMs, describes }] of script.steps.entries()) {
       const isLast = index === script.steps.length - 1;
       if (describes) operation.describe(`comes to ${name}`);
@@ -139,9 +147,22 @@ async function run(task: RunTask): Promise<void> {
       witness({ kind: "step done", n, attempt, step: name, ran, value });
       values.push(value);
     }
+    if (script.ledger !== null) await noteOn(script.ledger, operation);
     if (script.ending === "fails") throw new Permanent("it is scripted to fail", { details: { values } });
     return values;
   }
+}
+
+const pollMs = 25;
+
+/** An effect on another resource: made once, the part there says once. */
+async function noteOn(ledger: string, operation: Operation): Promise<void> {
+  const part = `taken/${operation.key}/${operation.id}`;
+  const take: Decide<number> = (resource) => {
+    const times = Number(resource?.parts.get(part) ?? 0) + 1;
+    return { result: times, change: { parts: { [part]: times } } };
+  };
+  await operation.transact("take", ledger, take, { parts: [part] });
 }
 
 async function opened(options: Omit<JournalOptions, "store">, keepsTrying: boolean): Promise<Journal> {

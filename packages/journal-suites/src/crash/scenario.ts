@@ -43,6 +43,10 @@ export interface Script {
   readonly deadlineMs: number | null;
   /** Nothing is left of the resource after it. */
   readonly leaves: boolean;
+  /** Before its steps it looks so often for something that is not there yet. */
+  readonly looks: number;
+  /** After its steps it notes itself on this resource, which many share; `null`: on none. */
+  readonly ledger: string | null;
 }
 
 export interface StepScript {
@@ -131,6 +135,8 @@ function wildScript(chance: Chance, n: number, key: string): Script {
     cancelAfterMs: chance.happens(0.12) ? chance.between(0, 60) : null,
     deadlineMs: overstays ? chance.between(60, 300) : null,
     leaves: false,
+    looks: ending !== "exhausts" && chance.happens(0.15) ? chance.between(1, 4) : 0,
+    ledger: ledgerOf(chance),
   };
 }
 
@@ -175,6 +181,8 @@ function hotScript(chance: Chance, n: number, key: string): Script {
     cancelAfterMs: chance.happens(0.04) ? chance.between(0, 200) : null,
     deadlineMs: null,
     leaves: false,
+    looks: 0,
+    ledger: null,
   };
 }
 
@@ -194,6 +202,12 @@ function plainRequest(chance: Chance, first: number, operations: number): readon
       cancelAfterMs: null,
       deadlineMs: null,
       leaves: false,
+      looks: 0,
+      ledger: ledgerOf(chance),
     },
   ];
+}
+
+function ledgerOf(chance: Chance): string | null {
+  return chance.happens(0.3) ? `ledger-${chance.between(1, 8)}` : null;
 }

@@ -43,6 +43,8 @@ export type ChildEvent =
       readonly ran: boolean;
       readonly value: string;
     }
+  /** A poll looks; so often it has looked before, and seen nothing. */
+  | { readonly kind: "looks"; readonly n: number; readonly before: number }
   | { readonly kind: "wait begins"; readonly n: number; readonly wait: string; readonly ms: number }
   | { readonly kind: "wait over"; readonly n: number; readonly wait: string }
   | { readonly kind: "settled"; readonly id: string; readonly key: string; readonly outcome: Outcome["kind"] }

@@ -1,15 +1,7 @@
 import { JournalError } from "../errors.js";
 import { checkJsonType, type Json, toJsonText } from "../json.js";
 import { limits } from "../limits.js";
-import {
-  checkEntryKind,
-  checkLabels,
-  checkLane,
-  checkOperationId,
-  checkPartId,
-  checkSpan,
-  isReserved,
-} from "../names.js";
+import { checkEntryKind, checkLabels, checkLane, checkOperationId, checkPartId, checkSpan } from "../names.js";
 import {
   type Attribution,
   acceptedSeq,
@@ -21,26 +13,20 @@ import {
   type OpenOperation,
   type Outcome,
   type PollPlace,
+  type Wait,
 } from "../operation.js";
 import type { Resource, ResourceChange } from "../resource.js";
 import type { ResourceState } from "../state.js";
 import type { NewEntry } from "../store.js";
+import { checkChange, checkNewOperation } from "./check-decision.js";
+import { DraftParts, NeedsParts } from "./draft-parts.js";
 import { defaultDeadlineMs, type KindRules, type Kinds, rulesOf } from "./kind.js";
-import { type Moment, withStateInQueue, withStates } from "./operation-state.js";
-import {
-  aboutPartId,
-  inOrder,
-  isHeldInQueue,
-  mostInRecord,
-  queuePartId,
-  queuePartIds,
-  queuePrefix,
-  refillAt,
-  roomInRecord,
-  windowSize,
-} from "./queue.js";
+import { OpenOperations } from "./open-operations.js";
+import type { Moment } from "./operation-state.js";
+import { mostEnds, seqOf } from "./queue.js";
+import { viewOf } from "./resource-view.js";
 import { agesOf, goesAt, type Retention } from "./retention.js";
-import { inTurn } from "./schedule.js";
+import { earlier } from "./schedule.js";
 
 /** What a change is made from. Nothing here is an effect: the same values give the same draft. */
 export interface DraftBase extends Moment {
@@ -58,14 +44,6 @@ export interface DraftBase extends Moment {
   readonly maxOpen: number;
 }
 
-/** Thrown out of a draft that must see parts which were not read, or ("queue") all operations that wait in parts: read them and draft again. */
-export class NeedsParts {
-  readonly ids: readonly string[] | "queue";
-  constructor(ids: readonly string[] | "queue") {
-    this.ids = ids;
-  }
-}
-
 /**
  * One change of one resource in the making: the state it leads to and the entries, parts and labels that go with it.
  * Every method is one thing that can happen to a resource, and appends the entry that says so.
@@ -74,22 +52,34 @@ export class Draft {
   readonly base: DraftBase;
   state: ResourceState;
   readonly entries: NewEntry[] = [];
-  readonly putParts = new Map<string, string>();
-  readonly deleteParts = new Set<string>();
+  readonly parts: DraftParts;
+  readonly operations: OpenOperations;
   readonly deleteEntries: number[] = [];
   readonly accepted: OpenOperation[] = [];
   readonly finished: {
     readonly operation: FinishedOperation;
     readonly outcome: Outcome;
     readonly requestId: string | null;
+    /** Why it has ended without what its kind makes of that. */
+    readonly settleError?: unknown;
   }[] = [];
 
   /** The record has changed, and no entry tells of it. */
   #isQuiet = false;
+  /** Operations are being ended that a change cancels. */
+  #isEnding = false;
+  /** Ids of those that were told to stop by the ends of others, and how many of them were looked at. */
+  readonly #told: string[] = [];
+  #toldSeen = 0;
+  /** "Others" have numbers up to this: what the same commit accepts is not meant. */
+  #othersUpTo: number;
 
   constructor(base: DraftBase) {
     this.base = base;
     this.state = base.state;
+    this.parts = new DraftParts(base.parts, base.hasQueue);
+    this.operations = new OpenOperations(this, this.parts);
+    this.#othersUpTo = base.seq;
   }
 
   get isEmpty(): boolean {
@@ -101,6 +91,7 @@ export class Draft {
    * anything is accepted, which then comes after the end of what it replaces. `by`: the operation that asks for it.
    */
   apply(change: ResourceChange, attribution: Attribution, by?: string): void {
+    checkChange(change);
     if (change.data !== undefined) {
       const text = toJsonText(change.data, limits.jsonBytes, "the data of a resource");
       // A copy: what becomes of the caller's object later is the caller's business.
@@ -110,7 +101,7 @@ export class Draft {
       checkLabels(change.labels);
       this.state = { ...this.state, labels: { ...change.labels } };
     }
-    for (const [id, value] of Object.entries(change.parts ?? {})) this.#putPart(id, value);
+    for (const [id, value] of Object.entries(change.parts ?? {})) this.parts.write(id, value);
     for (const entry of change.entries ?? []) {
       checkEntryKind(entry.kind);
       if (ownKinds.has(entry.kind))
@@ -119,14 +110,10 @@ export class Draft {
       if (entry.operation !== undefined) checkOperationId(entry.operation);
       this.#append(entry.kind, entry.payload ?? null, attribution, entry.operation ?? null);
     }
-    const { cancel = [] } = change;
-    if ("others" in cancel) this.#cancelOthers(cancel.reason, attribution, by);
-    else {
-      this.#needToEnd(cancel.map(({ operation }) => operation));
-      for (const { operation, reason } of cancel) this.cancel(operation, reason, attribution);
-    }
+    if (change.cancel !== undefined) this.#cancelAll(change.cancel, attribution, by);
     for (const asked of change.accept ?? []) this.#accept(asked, attribution);
-    for (const id of this.#named(change.hold, (one) => !this.#mayHaveStarted(one))) this.#hold(id, true, attribution);
+    for (const id of this.#named(change.hold, (one) => !this.operations.mayHaveStarted(one)))
+      this.#hold(id, true, attribution);
     for (const id of this.#named(change.release, ({ held }) => held)) this.#hold(id, false, attribution);
     for (const id of change.hurry ?? []) this.#hurry(id, attribution);
     if (change.order !== undefined) this.#reorder(change.order, attribution);
@@ -136,36 +123,112 @@ export class Draft {
     if (changes && this.entries.length === 0) this.#append("changed", null, attribution, null);
   }
 
-  /** J8. An operation that nobody can be running ends here and now; else its runner is told to stop and ends it. */
-  cancel(id: string, reason: string, attribution: Attribution): void {
-    const operation = this.#open(id);
-    if (operation.cancel !== null) return;
-    // It stands in the entry, in the state and in the end of the operation.
-    if (Buffer.byteLength(reason) > limits.reasonBytes) {
-      throw new JournalError("too-large", `the reason of a cancellation has more than ${limits.reasonBytes} bytes`);
+  /**
+   * The ends of operations that are cancelled may cancel others in their turn. Those wait until the end that cancels them is whole, so
+   * that nothing nests, however long the chain is.
+   */
+  #cancelAll(cancel: NonNullable<ResourceChange["cancel"]>, attribution: Attribution, by: string | undefined): void {
+    const isOutermost = !this.#isEnding;
+    this.#isEnding = true;
+    try {
+      if ("others" in cancel) this.#cancelOthers(cancel.reason, attribution, by);
+      else {
+        this.#needToEnd(cancel.map(({ operation }) => operation));
+        for (const { operation, reason } of cancel) this.#cancel(operation, reason, attribution, isOutermost);
+      }
+      if (isOutermost) this.#endTold();
+    } finally {
+      if (isOutermost) this.#isEnding = false;
     }
-    const cancel: CancelRequest = { reason, attribution };
-    this.#append("cancel requested", { reason }, attribution, id);
-    const mayRun = this.base.leased && inTurn(this.base.state.open).some((open) => open.id === id);
-    if (mayRun) this.#replace({ ...operation, cancel });
-    else this.settle(operation, { kind: "cancelled", reason }, attribution);
   }
 
+  /** J8. An operation that nobody can be running ends here and now, or after the end that cancels it; else its runner is told to stop and ends it. */
+  #cancel(id: string, reason: string, attribution: Attribution, isOutermost: boolean): void {
+    const operation = this.operations.get(id);
+    if (operation.cancel !== null) return;
+    checkReason(reason);
+    const cancel: CancelRequest = { reason, attribution };
+    this.#append("cancel requested", { reason }, attribution, id);
+    const mayRun = this.operations.mayRun(id);
+    if (isOutermost && !mayRun) {
+      this.settle(operation, { kind: "cancelled", reason }, attribution);
+      return;
+    }
+    this.operations.replace({ ...operation, cancel });
+    if (!mayRun) this.#told.push(id);
+  }
+
+  /** Those in the record one by one, which are few; the others all together. */
   #cancelOthers(reason: string, attribution: Attribution, by: string | undefined): void {
-    const others = this.#allOpen().filter(({ id }) => id !== by);
-    this.#need(others.flatMap((operation) => this.#partsToSettle(operation)));
-    // The end of one may have brought about that of another.
-    for (const { id } of others) if (this.#find(id) !== undefined) this.cancel(id, reason, attribution);
+    checkReason(reason);
+    const upTo = this.#othersUpTo;
+    const others = this.state.open.filter((operation) => operation.id !== by && seqOf(operation) <= upTo);
+    this.parts.need(others.flatMap((operation) => this.#partsToSettle(operation)));
+    if (this.state.queued > 0 && (this.state.dropping?.upTo ?? 0) < upTo)
+      this.state = { ...this.state, dropping: { upTo, cancel: { reason, attribution } } };
+    for (const { id } of others) {
+      // The end of one may have brought about that of another.
+      if (this.operations.find(id)?.cancel === null) this.#cancel(id, reason, attribution, false);
+    }
+  }
+
+  /** Ends what was told to stop, one after the other. What is too much for one commit is left to an engine, which finds it in the record. */
+  #endTold(): void {
+    for (;;) {
+      while (this.#toldSeen < this.#told.length && this.finished.length < mostEnds) {
+        const operation = this.operations.find(this.#told[this.#toldSeen++] ?? "");
+        if (operation !== undefined) this.#settleCancelled(operation);
+      }
+      const { dropping, queued } = this.state;
+      if (this.#toldSeen < this.#told.length && queued > 0) this.#lookAtQueue();
+      // Else it is not this change that drops them.
+      if (dropping === undefined || dropping === this.base.state.dropping) return;
+      const dropped = this.operations.waiting().filter((operation) => operation.cancel !== null);
+      const bite = dropped.slice(0, Math.max(0, mostEnds - this.finished.length));
+      this.parts.need(bite.flatMap((operation) => this.#partsToSettle(operation)));
+      for (const { id } of bite) this.#endDropped(id);
+      if (bite.length < dropped.length) {
+        this.#lookAtQueue();
+        return;
+      }
+      this.#forgetDropping();
+      if (this.#toldSeen === this.#told.length) return;
+    }
+  }
+
+  /** One that waits in a part, told to stop with all others: that it was is told with its end. */
+  #endDropped(id: string): void {
+    const operation = this.operations.find(id);
+    if (operation === undefined || operation.cancel === null) return;
+    const { reason, attribution } = operation.cancel;
+    if (operation.cancel === this.state.dropping?.cancel) this.#append("cancel requested", { reason }, attribution, id);
+    this.#settleCancelled(operation);
+  }
+
+  /** There is something to end among those that wait in parts. */
+  #lookAtQueue(): void {
+    this.state = { ...this.state, queuedDeadlineAt: this.base.now };
+  }
+
+  #settleCancelled(operation: OpenOperation): void {
+    if (operation.cancel === null) return;
+    const { reason, attribution } = operation.cancel;
+    this.settle(operation, { kind: "cancelled", reason }, attribution);
+  }
+
+  #forgetDropping(): void {
+    const { dropping: _, ...rest } = this.state;
+    this.state = rest;
   }
 
   /**
    * Ends an operation, with what that means for the resource. An operation ends in any case: if what its kind makes of a success
-   * cannot be carried out, it has failed, and if nothing can be made of that either, it just ends.
+   * cannot be carried out, it has failed, and if nothing can be made of that either, it just ends, and whoever watches is told why.
    */
   settle(operation: OpenOperation, outcome: Outcome, attribution: Attribution): void {
     const restore = this.#mark();
     try {
-      this.#end(operation, outcome, attribution, true);
+      this.#end(operation, outcome, attribution);
     } catch (error) {
       if (error instanceof NeedsParts) throw error;
       restore();
@@ -175,11 +238,16 @@ export class Draft {
         error: { message: `the end of the operation could not be kept: ${message}`, class: "unkeepable" },
       };
       if (outcome.kind === "succeeded") this.settle(operation, failed, attribution);
-      else this.#end(operation, outcome, attribution, false);
+      else this.#end(operation, outcome, attribution, { error });
     }
   }
 
-  #end(operation: OpenOperation, outcome: Outcome, attribution: Attribution, folds: boolean): void {
+  #end(
+    operation: OpenOperation,
+    outcome: Outcome,
+    attribution: Attribution,
+    unkept?: { readonly error: unknown },
+  ): void {
     const cause = acceptedSeq(operation.id);
     const seq = this.#append(
       "settled",
@@ -198,7 +266,7 @@ export class Draft {
       description: operation.description,
       seq,
     };
-    this.#remove(operation);
+    this.operations.remove(operation);
     this.state = {
       ...this.state,
       last: finished,
@@ -207,9 +275,10 @@ export class Draft {
         goesAt(this.base.retention, { outcome: outcome.kind, part: operation.part, at: this.base.now }),
       ),
     };
-    this.finished.push({ operation: finished, outcome, requestId: operation.requestId });
+    const { requestId } = operation;
+    this.finished.push({ operation: finished, outcome, requestId, ...(unkept && { settleError: unkept.error }) });
     const rules = rulesOf(this.base.kinds, operation.kind);
-    if (!folds || rules?.settle === undefined) return;
+    if (unkept !== undefined || rules?.settle === undefined) return;
     const resource = this.#view(partsToSettle(rules, operation));
     this.apply(rules.settle(resource, operation, outcome), { ...attribution, cause: seq });
   }
@@ -221,45 +290,83 @@ export class Draft {
     }
     const seq = this.#append("step", { step: name, result }, attribution, operation.id);
     const steps: OpenOperation["steps"] = [...operation.steps, [name, seq]];
-    this.#replace({ ...withoutPoll(operation, name), steps, failures: 0 });
+    this.operations.replace({ ...withoutPoll(operation, name), steps, failures: 0 });
   }
 
   /**
-   * J5: a poll has seen nothing yet and looks again at a later time. It may do so for days: no entry tells of it, and what is kept does not
-   * grow with it.
+   * J5: the operation goes on when the first of these is over. An entry tells of each time that it begins to wait for, and none of a poll
+   * that has seen nothing yet: it may look for days, and what is kept does not grow with it. `goesOn`: something was recorded since it began
+   * to wait, so that there may be more to do at once. `looked`: polls that look again then, and say nothing about when.
    */
-  rest(operation: OpenOperation, poll: PollPlace): void {
-    const [name, until] = poll;
-    const others = (operation.polls ?? []).filter(([other]) => other !== name);
-    if (others.length >= limits.stepsOfAnOperation) {
-      throw new JournalError("too-large", `an operation has at most ${limits.stepsOfAnOperation} polls at a time`);
-    }
-    const attempts = operation.attempts + 1;
-    this.#replace({ ...operation, polls: [...others, poll], readyAt: until, attempts, failures: 0 });
+  sleep(
+    operation: OpenOperation,
+    waits: readonly Wait[],
+    attribution: Attribution,
+    { goesOn = false, looked = [] }: { readonly goesOn?: boolean; readonly looked?: readonly Wait[] } = {},
+  ): void {
+    const { hurried: _, ...begun } = this.#waitFor(operation, [...looked, ...waits], attribution);
+    const untils = waits.map((wait) => this.#untilOf(operation, wait));
+    const readyAt = goesOn ? this.base.now : Math.min(...untils);
+    this.operations.replace({ ...begun, readyAt, attempts: operation.attempts + 1, failures: 0 });
     this.#isQuiet = true;
   }
 
-  /** J5: the operation goes on at a later time. `wait` names the wait that has begun, if it is one of the author's. */
+  /** J5: the operation is tried again at a later time, which is no failure. `waits`: what it has begun to wait for beside that (J6). */
   postpone(
     operation: OpenOperation,
     until: number,
     reason: string,
-    wait: string | null,
     attribution: Attribution,
+    waits: readonly Wait[] = [],
   ): void {
-    if (wait !== null && operation.waits.length >= limits.stepsOfAnOperation) {
-      throw new JournalError("too-large", `an operation has at most ${limits.stepsOfAnOperation} waits`);
-    }
-    const waits: OpenOperation["waits"] = wait === null ? operation.waits : [...operation.waits, [wait, until]];
-    this.#append("waiting", { until, reason, ...(wait !== null && { wait }) }, attribution, operation.id);
-    this.#replace({ ...operation, waits, readyAt: until, attempts: operation.attempts + 1, failures: 0 });
+    this.#append("waiting", { until, reason }, attribution, operation.id);
+    const begun = this.#waitFor(operation, waits, attribution);
+    this.operations.replace({ ...begun, readyAt: until, attempts: operation.attempts + 1, failures: 0 });
   }
 
-  /** An attempt failed; the next one comes at `until`. */
-  retry(operation: OpenOperation, until: number, error: string, attribution: Attribution): void {
+  /** An attempt failed; the next one comes at `until`. `waits`: what it has begun to wait for beside that (J6). */
+  retry(
+    operation: OpenOperation,
+    until: number,
+    error: string,
+    attribution: Attribution,
+    waits: readonly Wait[] = [],
+  ): void {
     const attempts = operation.attempts + 1;
     this.#append("retry", { attempt: attempts, error, until }, attribution, operation.id);
-    this.#replace({ ...operation, readyAt: until, attempts, failures: operation.failures + 1, lastError: error });
+    this.operations.replace({
+      ...this.#waitFor(operation, waits, attribution),
+      readyAt: until,
+      attempts,
+      failures: operation.failures + 1,
+      lastError: error,
+    });
+  }
+
+  /** The operation with the times for which it waits. A poll that was told to hurry while it looked looks once more. */
+  #waitFor(operation: OpenOperation, waits: readonly Wait[], attribution: Attribution): OpenOperation {
+    if (waits.length === 0) return operation;
+    let { waits: begun, polls = [] } = operation;
+    for (const wait of waits) {
+      const { name } = wait;
+      const until = this.#untilOf(operation, wait);
+      if (wait.kind === "poll") {
+        polls = [...polls.filter(([other]) => other !== name), [name, until, wait.looks, wait.since]];
+      } else if (!begun.some(([other]) => other === name)) {
+        begun = [...begun, [name, until]];
+        this.#append("waiting", { until, reason: `waits: ${name}`, wait: name }, attribution, operation.id);
+      }
+    }
+    const most = limits.stepsOfAnOperation;
+    if (begun.length > most) throw new JournalError("too-large", `an operation has at most ${most} waits`);
+    if (polls.length > most) throw new JournalError("too-large", `an operation has at most ${most} polls at a time`);
+    const { hurried, ...rest } = { ...operation, waits: begun, ...(polls.length > 0 && { polls }) };
+    // Who hurries it is heard by the polls, if it has any that go on.
+    return hurried === undefined || waits.some(({ kind }) => kind === "poll") ? rest : { ...rest, hurried };
+  }
+
+  #untilOf({ hurried }: OpenOperation, { kind, until }: Wait): number {
+    return hurried === true && kind === "poll" ? Math.min(until, this.base.now) : until;
   }
 
   /** What the operation is doing, in the author's words. */
@@ -267,7 +374,7 @@ export class Draft {
     // Said again at every look of a poll it is still said once.
     if (operation.description === description) return;
     this.#append("described", { description }, attribution, operation.id);
-    this.#replace({ ...operation, description });
+    this.operations.replace({ ...operation, description });
   }
 
   /** Retention has removed entries. */
@@ -278,46 +385,24 @@ export class Draft {
     this.state = { ...this.state, pruneAt: nextPruneAt, last };
   }
 
-  /** Whether operations that wait in parts have a place in the record by now. */
-  get wantsRefill(): boolean {
-    const { open, queued, queuedHeld = 0 } = this.state;
-    if (queued > queuedHeld) return roomInRecord(open) >= refillAt;
-    return queuedHeld > 0 && open.length < refillAt;
-  }
-
-  /** Brings operations that wait in parts into the record, in their order: `waiting` are the first of them, as they were read. */
-  refill(waiting: readonly { readonly id: string; readonly body: string }[]): void {
-    const bodies = new Map(waiting.map(({ id, body }) => [id, body]));
-    // What this very draft has put there may be before them.
-    for (const [id, body] of this.putParts) if (id.startsWith(queuePrefix)) bodies.set(id, body);
-    for (const [partId, body] of [...bodies].sort(([one], [other]) => (one < other ? -1 : 1))) {
-      if (this.deleteParts.has(partId)) continue;
-      const { open } = this.state;
-      // Those that are held come last, and into an emptier record.
-      const fits = isHeldInQueue(partId)
-        ? open.length < windowSize
-        : roomInRecord(open) > 0 && open.length < mostInRecord;
-      if (!fits) break;
-      const operation = JSON.parse(body) as OpenOperation;
-      this.#remove(operation, partId);
-      if (isHeldInQueue(partId)) this.#insert(operation);
-      else {
-        this.state = { ...this.state, queuedAfter: acceptedSeq(operation.id) ?? 0 };
-        // One that was kept here before held ones had a place of their own.
-        if (operation.held) this.#putInQueue(operation);
-        else this.state = { ...this.state, open: [...this.state.open, operation] };
-      }
-    }
-  }
-
-  /** Ends operations that still wait in parts: their time is up. `rest`: the earliest deadline of the others. */
-  settleQueued(ids: readonly string[], outcome: Outcome, rest: number | null): void {
+  /**
+   * Ends operations that still wait in parts: they were told to stop, or their time is up. `next`: the earliest deadline of the others.
+   * `isAll`: there are no more of them.
+   */
+  settleQueued(ids: readonly string[], late: Outcome, next: number | null, isAll: boolean): void {
+    const { seq, state } = this.base;
     // Before they end: what a settle puts into the queue may have an earlier one.
-    this.state = { ...this.state, queuedDeadlineAt: rest };
-    for (const operation of this.#needToEnd(ids)) {
+    this.state = { ...this.state, queuedDeadlineAt: next };
+    for (const { id } of this.#needToEnd(ids)) {
       // The end of one may have brought the end of another.
-      if (this.#find(operation.id) !== undefined) this.settle(operation, outcome, becauseOf(operation));
+      const operation = this.operations.find(id);
+      if (operation === undefined) continue;
+      // What was accepted after all others were told to stop is not meant by those: else each bite would drop what came of the one before.
+      this.#othersUpTo = operation.cancel === null ? seq : (state.dropping?.upTo ?? seq);
+      if (operation.cancel === null) this.settle(operation, late, becauseOf(operation));
+      else this.#endDropped(id);
     }
+    if (isAll && this.state.dropping === state.dropping) this.#forgetDropping();
     if (this.isEmpty) this.touch("a deadline was looked for");
   }
 
@@ -333,20 +418,19 @@ export class Draft {
 
   #mark(): () => void {
     const { state } = this;
-    const lengths = [this.entries.length, this.accepted.length, this.finished.length] as const;
-    const put = [...this.putParts];
-    const deleted = [...this.deleteParts];
+    const lengths = [this.entries.length, this.accepted.length, this.finished.length, this.#told.length] as const;
+    const seen = this.#toldSeen;
+    const restoreParts = this.parts.mark();
     return () => {
       this.state = state;
-      [this.entries.length, this.accepted.length, this.finished.length] = lengths;
-      this.putParts.clear();
-      for (const [id, body] of put) this.putParts.set(id, body);
-      this.deleteParts.clear();
-      for (const id of deleted) this.deleteParts.add(id);
+      [this.entries.length, this.accepted.length, this.finished.length, this.#told.length] = lengths;
+      this.#toldSeen = seen;
+      restoreParts();
     };
   }
 
   #accept(asked: NewOperation, attribution: Attribution): void {
+    checkNewOperation(asked);
     const rules = rulesOf(this.base.kinds, asked.kind);
     if (rules === undefined)
       throw new JournalError("invalid-change", `there is no kind of operation ${JSON.stringify(asked.kind)}`);
@@ -393,136 +477,58 @@ export class Draft {
       ...brief,
     };
     this.accepted.push(operation);
-    this.#enqueue(operation, asked.place ?? "back");
-  }
-
-  #enqueue(operation: OpenOperation, place: "back" | "front"): void {
-    const { open, queued, queuedHeld = 0 } = this.state;
     this.state = { ...this.state, gone: false };
-    if (place === "front") this.#place(operation, this.#behindStarted(open));
-    else if (operation.held ? open.length < windowSize : queued === queuedHeld && this.#hasRoom)
-      this.state = { ...this.state, open: [...open, operation] };
-    else this.#putInQueue(operation);
-  }
-
-  get #hasRoom(): boolean {
-    return roomInRecord(this.state.open) > 0 && this.state.open.length < mostInRecord;
+    this.operations.add(operation, asked.place ?? "back");
   }
 
   #hold(id: string, held: boolean, attribution: Attribution): void {
-    const operation = this.#open(id);
+    const operation = this.operations.get(id);
     if (operation.held === held) return;
-    if (held && this.#mayHaveStarted(operation)) {
+    checkNotCancelled(operation);
+    if (held && this.operations.mayHaveStarted(operation)) {
       throw new JournalError("invalid-change", `operation ${id} has started; it cannot be held any more`);
     }
     this.#append(held ? "held" : "released", null, attribution, id);
-    const changed = { ...operation, held };
-    const index = this.state.open.findIndex((open) => open.id === id);
-    if (held && index >= 0 && this.state.open.length <= windowSize) {
-      this.#replace(changed);
+    this.operations.setHeld(operation, held);
+  }
+
+  /**
+   * Its waits are over, too: else it would go back to sleep at once. One that is ready waits for nothing but its turn; but if it runs, it may
+   * be about to sleep again after a look that came too early, and then looks once more.
+   */
+  #hurry(id: string, attribution: Attribution): void {
+    const operation = this.operations.get(id);
+    const { now } = this.base;
+    if (operation.cancel !== null) return;
+    if (operation.readyAt <= now) {
+      if (operation.hurried === true || !this.operations.mayHaveStarted(operation)) return;
+      this.#append("hurried", null, attribution, id);
+      this.operations.replace({ ...operation, hurried: true });
       return;
     }
-    this.#remove(operation);
-    if (held) this.#putInQueue(changed);
-    // J7: what has started while it stood aside goes first, or both would run at once.
-    else if (index >= 0) this.#place(changed, this.#placeAfterRelease(changed, index));
-    else this.#insert(changed);
-  }
-
-  /** Its own place, or behind what has started, and there behind older ones that were released before it. */
-  #placeAfterRelease(operation: OpenOperation, index: number): number {
-    const { open } = this.state;
-    const started = this.#behindStarted(open);
-    if (index >= started) return index;
-    const newer = open.findIndex((other, place) => place >= started && seqOf(other) > seqOf(operation));
-    return newer < 0 ? open.length : newer;
-  }
-
-  /** Its waits are over, too: else it would go back to sleep at once. One that is ready waits for nothing but its turn. */
-  #hurry(id: string, attribution: Attribution): void {
-    const operation = this.#open(id);
-    const { now } = this.base;
-    if (operation.readyAt <= now) return;
     this.#append("hurried", null, attribution, id);
     const waits = operation.waits.map(([name, until]) => [name, Math.min(until, now)] as const);
     const polls = operation.polls?.map(([name, until, ...rest]): PollPlace => [name, Math.min(until, now), ...rest]);
-    this.#replace({ ...operation, readyAt: now, waits, ...(polls && { polls }) });
-  }
-
-  /** The first place behind all that may have started. */
-  #behindStarted(open: readonly OpenOperation[]): number {
-    return open.findLastIndex((other) => this.#mayHaveStarted(other)) + 1;
+    this.operations.replace({ ...operation, readyAt: now, waits, ...(polls && { polls }) });
   }
 
   #reorder(order: readonly string[], attribution: Attribution): void {
-    this.#needQueued(order);
-    const named = [...new Set(order)].map((id) => this.#open(id));
-    const started = named.find((operation) => this.#mayHaveStarted(operation));
+    this.operations.need(order);
+    const named = [...new Set(order)].map((id) => this.operations.get(id));
+    const started = named.find((operation) => this.operations.mayHaveStarted(operation));
     if (started !== undefined)
       throw new JournalError("invalid-change", `operation ${started.id} has started; it keeps its place`);
+    for (const operation of named) checkNotCancelled(operation);
     this.#append("reordered", { order: [...order] }, attribution, null);
-    for (const operation of named) this.#remove(operation);
-    const first = this.state.open.filter((operation) => this.#mayHaveStarted(operation));
-    const rest = this.state.open.filter((operation) => !first.includes(operation));
-    this.state = { ...this.state, open: [...first, ...rest] };
-    for (const [index, operation] of named.entries()) this.#place(operation, first.length + index);
-  }
-
-  #mayHaveStarted(operation: OpenOperation): boolean {
-    if (operation.attempts > 0 || operation.steps.length > 0) return true;
-    return this.base.leased && inTurn(this.base.state.open).some(({ id }) => id === operation.id);
-  }
-
-  #open(id: string): OpenOperation {
-    const operation = this.#find(id);
-    if (operation === undefined)
-      throw new JournalError("invalid-change", `there is no open operation ${JSON.stringify(id)}`);
-    return operation;
-  }
-
-  #find(id: string): OpenOperation | undefined {
-    return this.state.open.find((open) => open.id === id) ?? this.#inQueue(id);
-  }
-
-  /** An operation that waits in a part. */
-  #inQueue(id: string): OpenOperation | undefined {
-    if (this.state.queued === 0) return undefined;
-    const places = queuePartIds(id);
-    this.#need(places);
-    for (const partId of places) {
-      const body = this.#partText(partId);
-      const operation = body === null ? undefined : (JSON.parse(body) as OpenOperation);
-      if (operation?.id === id) return operation;
-    }
-    return undefined;
-  }
-
-  /** What is needed at once: each time that something is missing is a read and a new draft. */
-  #needQueued(ids: readonly string[]): void {
-    if (this.state.queued === 0) return;
-    const inRecord = new Set(this.state.open.map(({ id }) => id));
-    this.#need(ids.filter((id) => !inRecord.has(id)).flatMap(queuePartIds));
+    this.operations.putInFront(named);
   }
 
   /** The same for those that are to end, and answers them. */
   #needToEnd(ids: readonly string[]): readonly OpenOperation[] {
-    this.#needQueued(ids);
-    const operations = ids.flatMap((id) => this.#find(id) ?? []);
-    this.#need(operations.flatMap((operation) => this.#partsToSettle(operation)));
+    this.operations.need(ids);
+    const operations = ids.flatMap((id) => this.operations.find(id) ?? []);
+    this.parts.need(operations.flatMap((operation) => this.#partsToSettle(operation)));
     return operations;
-  }
-
-  /** All that are open, those in the record first. */
-  #allOpen(): readonly OpenOperation[] {
-    const { open, queued } = this.state;
-    if (queued === 0) return open;
-    if (!this.base.hasQueue) throw new NeedsParts("queue");
-    const texts = new Map([...this.base.parts, ...this.putParts]);
-    const waiting: OpenOperation[] = [];
-    for (const [id, body] of texts) {
-      if (id.startsWith(queuePrefix) && body !== null && !this.deleteParts.has(id)) waiting.push(JSON.parse(body));
-    }
-    return [...open, ...waiting.sort((one, other) => seqOf(one) - seqOf(other))];
   }
 
   /** The ids that are meant: those named, or all others that fit and are not of this change. */
@@ -531,112 +537,14 @@ export class Draft {
     fits: (operation: OpenOperation) => boolean,
   ): readonly string[] {
     if (ids !== "others") {
-      this.#needQueued(ids ?? []);
+      this.operations.need(ids ?? []);
       return ids ?? [];
     }
-    const isNew = ({ id }: OpenOperation) => this.accepted.some((accepted) => accepted.id === id);
-    return this.#allOpen()
-      .filter((operation) => fits(operation) && !isNew(operation))
+    const isMeant = ({ id, cancel }: OpenOperation) =>
+      cancel === null && !this.accepted.some((accepted) => accepted.id === id);
+    return [...this.state.open, ...this.operations.waiting()]
+      .filter((operation) => fits(operation) && isMeant(operation))
       .map(({ id }) => id);
-  }
-
-  /** Takes an operation out of the record, or out of the part in which it waits. */
-  #remove(operation: OpenOperation, partId?: string): void {
-    const { open, queued, queuedHeld = 0 } = this.state;
-    if (open.some(({ id }) => id === operation.id)) {
-      this.state = { ...this.state, open: open.filter(({ id }) => id !== operation.id) };
-      return;
-    }
-    // Earlier versions kept held ones among the others.
-    const place = partId ?? queuePartIds(operation.id).find((id) => this.#partText(id) !== null);
-    if (place === undefined) return;
-    for (const id of [place, ...(operation.part === null ? [] : [aboutPartId(operation, operation.part)])]) {
-      this.putParts.delete(id);
-      this.deleteParts.add(id);
-    }
-    this.#count(queued - 1, isHeldInQueue(place) ? queuedHeld - 1 : queuedHeld);
-  }
-
-  /** Behind the record, where its number says. */
-  #putInQueue(operation: OpenOperation): void {
-    const { queued, queuedHeld = 0, queuedAfter, queuedDeadlineAt } = this.state;
-    const isFirst = queued === queuedHeld;
-    this.#putOwnPart(queuePartId(operation), JSON.stringify(operation));
-    if (operation.part !== null) this.#putOwnPart(aboutPartId(operation, operation.part), JSON.stringify(operation.id));
-    this.state = { ...this.state, queuedDeadlineAt: earlier(queuedDeadlineAt, operation.deadlineAt) };
-    this.#count(queued + 1, operation.held ? queuedHeld + 1 : queuedHeld);
-    if (operation.held) return;
-    const before = seqOf(operation) - 1;
-    if (isFirst || queuedAfter !== undefined)
-      this.state = { ...this.state, queuedAfter: Math.min(before, isFirst ? before : (queuedAfter ?? 0)) };
-  }
-
-  #putOwnPart(id: string, body: string): void {
-    this.deleteParts.delete(id);
-    this.putParts.set(id, body);
-  }
-
-  /** How many wait in parts. What says nothing about them is left out, so that it costs those nothing who have none. */
-  #count(queued: number, held: number): void {
-    const { queuedHeld: _, queuedAfter, queuedDeadlineAt, ...rest } = this.state;
-    this.state = {
-      ...rest,
-      queued,
-      queuedDeadlineAt: queued === 0 ? null : queuedDeadlineAt,
-      ...(held > 0 && { queuedHeld: held }),
-      ...(queued > held && queuedAfter !== undefined && { queuedAfter }),
-    };
-  }
-
-  /** At a place in the record. If that is full, the last ones there go back to where they came from, as long as the order allows it. */
-  #place(operation: OpenOperation, index: number): void {
-    this.state = { ...this.state, open: this.state.open.toSpliced(index, 0, operation) };
-    while (this.state.open.length > mostInRecord) {
-      const { open, queued, queuedHeld = 0, queuedAfter = 0 } = this.state;
-      const last = open.at(-1) as OpenOperation;
-      const keepsOrder = last.held || queued === queuedHeld || seqOf(last) <= queuedAfter;
-      if (last.id === operation.id || this.#mayHaveStarted(last) || !keepsOrder)
-        throw new JournalError("queue-full", `at most ${mostInRecord} operations are put in front of others`);
-      this.state = { ...this.state, open: open.slice(0, -1) };
-      this.#putInQueue(last);
-    }
-  }
-
-  /** Where its number says: behind the older ones, and behind what has started. */
-  #insert(operation: OpenOperation): void {
-    const { open, queued, queuedHeld = 0 } = this.state;
-    const older = open.findLastIndex((other) => seqOf(other) < seqOf(operation)) + 1;
-    const index = operation.held ? older : Math.max(older, this.#behindStarted(open));
-    if (index === open.length && !operation.held && (queued > queuedHeld || !this.#hasRoom))
-      this.#putInQueue(operation);
-    else this.#place(operation, index);
-  }
-
-  #replace(operation: OpenOperation): void {
-    const { open } = this.state;
-    const isInRecord = open.some(({ id }) => id === operation.id);
-    if (!isInRecord) this.#putOwnPart(queuePartId(operation), JSON.stringify(operation));
-    else this.state = { ...this.state, open: open.map((other) => (other.id === operation.id ? operation : other)) };
-  }
-
-  #putPart(id: string, value: Json): void {
-    checkPartId(id);
-    if (value === null) {
-      this.putParts.delete(id);
-      this.deleteParts.add(id);
-    } else {
-      const text = toJsonText(value, limits.jsonBytes, `the part ${JSON.stringify(id)}`);
-      this.deleteParts.delete(id);
-      // What stands there already is not written again: the end of an operation often leaves its part as it is.
-      if (this.base.parts.get(id) === text) this.putParts.delete(id);
-      else this.putParts.set(id, text);
-    }
-  }
-
-  #partText(id: string): string | null {
-    this.#need([id]);
-    if (this.deleteParts.has(id)) return null;
-    return this.putParts.get(id) ?? this.base.parts.get(id) ?? null;
   }
 
   #partsToSettle(operation: OpenOperation): readonly string[] {
@@ -644,19 +552,15 @@ export class Draft {
     return rules?.settle === undefined ? [] : partsToSettle(rules, operation);
   }
 
-  #need(ids: readonly string[]): void {
-    const known = (id: string) =>
-      this.putParts.has(id) ||
-      this.deleteParts.has(id) ||
-      this.base.parts.has(id) ||
-      (this.base.hasQueue && id.startsWith(queuePrefix));
-    const missing = new Set(ids.filter((id) => !known(id)));
-    if (missing.size > 0) throw new NeedsParts([...missing]);
+  /** The resource before this draft, with all parts that were read. */
+  before(): Resource {
+    const { key, seq, state, parts } = this.base;
+    return viewOf(key, seq, state, parts, this.base);
   }
 
   #view(parts: readonly string[]): Resource {
-    this.#need(parts);
-    const texts = parts.map((id) => [id, this.#partText(id)] as const);
+    this.parts.need(parts);
+    const texts = parts.map((id) => [id, this.parts.text(id)] as const);
     return viewOf(this.base.key, this.base.seq + this.entries.length, this.state, new Map(texts), this.base);
   }
 
@@ -690,43 +594,18 @@ export const ownKinds: ReadonlySet<string> = new Set([
   "pruned",
 ]);
 
-/** The resource as decisions see it. `behind`: operations behind those in the record that are to be in sight. */
-export function viewOf(
-  key: string,
-  seq: number,
-  state: ResourceState,
-  parts: ReadonlyMap<string, string | null>,
-  moment: Moment,
-  behind: readonly OpenOperation[] = [],
-): Resource {
-  const values = new Map<string, Json>();
-  for (const [id, body] of parts) {
-    if (body !== null && !isReserved(id)) values.set(id, JSON.parse(body) as Json);
-  }
-  const { data, labels, queued, last } = state;
-  // Told when they are asked for: most decisions do not look at them.
-  let open: Resource["open"] | undefined;
-  return {
-    key,
-    seq,
-    data,
-    labels,
-    parts: values,
-    get open() {
-      open ??= inOrder(
-        withStates(state.open, moment),
-        behind.map((waiting) => withStateInQueue(waiting, moment)),
-      );
-      return open;
-    },
-    queued: queued - behind.length,
-    last,
-    running: moment.leased,
-  };
-}
-
 export function partsToSettle(rules: KindRules, operation: Pick<OpenOperation, "part">): readonly string[] {
   return operation.part === null ? (rules.reads ?? []) : [...(rules.reads ?? []), operation.part];
+}
+
+/** It stands in the entry, in the state and in the end of the operation. */
+function checkReason(reason: string): void {
+  if (Buffer.byteLength(reason) <= limits.reasonBytes) return;
+  throw new JournalError("too-large", `the reason of a cancellation has more than ${limits.reasonBytes} bytes`);
+}
+
+function checkNotCancelled({ id, cancel }: OpenOperation): void {
+  if (cancel !== null) throw new JournalError("invalid-change", `operation ${id} was told to stop`);
 }
 
 function withoutPoll({ polls = [], ...operation }: OpenOperation, name: string): OpenOperation {
@@ -737,12 +616,4 @@ function withoutPoll({ polls = [], ...operation }: OpenOperation, name: string):
 /** A copy: what becomes of the caller's object later is the caller's business. */
 function briefOf(brief: Json): Json {
   return JSON.parse(toJsonText(brief, limits.briefBytes, "the brief of an operation")) as Json;
-}
-
-function seqOf({ id }: OpenOperation): number {
-  return acceptedSeq(id) ?? 0;
-}
-
-function earlier(a: number | null, b: number | null): number | null {
-  return a === null ? b : b === null ? a : Math.min(a, b);
 }

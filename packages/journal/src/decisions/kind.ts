@@ -14,7 +14,10 @@ export interface KindRules {
   /** Attempts that fail in a row, without a step recorded between them, before it is given up. Default: as many as fit before the deadline. */
   readonly maxAttempts?: number;
   readonly backoff?: Backoff;
-  /** Parts that `settle` wants to see beside the operation's own. */
+  /**
+   * Parts that `settle` wants to see beside the operation's own. By their ids, not by a prefix: an operation ends in any case, at a cost that
+   * does not grow with the number of parts (J10).
+   */
   readonly reads?: readonly string[];
   /** Pure: what the end of the operation means for the resource. It is part of the commit that ends the operation. */
   settle?(resource: Resource, operation: OpenOperation, outcome: Outcome): ResourceChange;

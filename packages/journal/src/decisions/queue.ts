@@ -1,4 +1,5 @@
 import { acceptedSeq, type OpenOperation } from "../operation.js";
+import type { ResourceState } from "../state.js";
 
 /**
  * Operations beyond the first few of a resource wait as parts, one each, so that accepting the 3,000th costs what the first did and
@@ -25,19 +26,34 @@ export const refillAt = windowSize / 2;
 /** More than this the record never holds: what would have to stand there is refused. */
 export const mostInRecord = 4 * windowSize;
 
+/** The number of an operation: that of the entry that accepted it. */
+export function seqOf({ id }: Pick<OpenOperation, "id">): number {
+  return acceptedSeq(id) ?? 0;
+}
+
+/** So many operations end in one commit with others that are cancelled; the rest of these ends in commits that follow at once. */
+export const mostEnds = 500;
+
 /** How many more operations may come into the record: held ones do not take the places of those that can run. */
 export function roomInRecord(open: readonly OpenOperation[]): number {
   return windowSize - open.reduce((count, { held }) => (held ? count : count + 1), 0);
 }
 
 /** Where an operation waits. */
-export function queuePartId({ id, held }: Pick<OpenOperation, "id" | "held">): string {
-  return `${held ? heldPrefix : queuePrefix}${numberOf(acceptedSeq(id) ?? 0)}`;
+export function queuePartId(operation: Pick<OpenOperation, "id" | "held">): string {
+  return `${operation.held ? heldPrefix : queuePrefix}${numberOf(operation)}`;
 }
 
 /** Where an operation of this id may wait; nowhere if that is not the id of an operation. */
 export function queuePartIds(id: string): readonly string[] {
   return acceptedSeq(id) === undefined ? [] : [queuePartId({ id, held: false }), queuePartId({ id, held: true })];
+}
+
+/** An operation that waits, from the text of its part: what was cancelled with all others does not say so itself. */
+export function queuedOperation(body: string, { dropping }: Pick<ResourceState, "dropping">): OpenOperation {
+  const operation = JSON.parse(body) as OpenOperation;
+  const isDropped = dropping !== undefined && seqOf(operation) <= dropping.upTo;
+  return isDropped && operation.cancel === null ? { ...operation, cancel: dropping.cancel } : operation;
 }
 
 export function isHeldInQueue(partId: string): boolean {
@@ -51,8 +67,8 @@ export function inOrder<Operation extends OpenOperation>(
 ): readonly Operation[] {
   const all = [...open];
   for (const operation of waiting) {
-    const seq = acceptedSeq(operation.id) ?? 0;
-    const place = operation.held ? all.findLastIndex(({ id }) => (acceptedSeq(id) ?? 0) < seq) + 1 : all.length;
+    const seq = seqOf(operation);
+    const place = operation.held ? all.findLastIndex((other) => seqOf(other) < seq) + 1 : all.length;
     all.splice(place, 0, operation);
   }
   return all;
@@ -65,11 +81,11 @@ export function aboutPartPrefix(part: string): string {
   return `${aboutPrefix}${part.length}/${begins}/`;
 }
 
-export function aboutPartId({ id }: OpenOperation, part: string): string {
-  return `${aboutPartPrefix(part)}${numberOf(acceptedSeq(id) ?? 0)}`;
+export function aboutPartId(operation: OpenOperation, part: string): string {
+  return `${aboutPartPrefix(part)}${numberOf(operation)}`;
 }
 
 /** As many digits as a number may have, so that the order of texts is that of numbers. */
-function numberOf(seq: number): string {
-  return String(seq).padStart(16, "0");
+function numberOf(operation: Pick<OpenOperation, "id">): string {
+  return String(seqOf(operation)).padStart(16, "0");
 }

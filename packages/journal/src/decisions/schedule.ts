@@ -1,5 +1,6 @@
 import type { OpenOperation } from "../operation.js";
 import type { ResourceState } from "../state.js";
+import type { Label } from "../store.js";
 
 /**
  * J7: the operations that may run now as far as order goes: the first one alone if it is exclusive, else the shared ones before the
@@ -56,6 +57,8 @@ export function nextLookBeside(
 
 /** The class of work that is due first: what is claimed for it can then be run. */
 export function laneOf(state: ResourceState): string {
+  // What is to end needs no room: an engine whose lane is full or paused must come by all the same.
+  if (state.dropping !== undefined) return "";
   let next: OpenOperation | undefined;
   for (const operation of inTurn(state.open)) {
     if (next === undefined || operation.readyAt < next.readyAt) next = operation;
@@ -63,6 +66,23 @@ export function laneOf(state: ResourceState): string {
   return next?.lane ?? state.open[0]?.lane ?? "";
 }
 
+/**
+ * Of resources at which an engine may have to look although the lane in which they are found has no room: operations of several lanes are in turn, or
+ * one was told to stop. See engine/passed-over.ts.
+ */
+export const passedOverLabel: Label = { name: "osbert.passed-over", value: "maybe" };
+
+export function mayBePassedOver({ open }: ResourceState): boolean {
+  if (open.some(({ cancel }) => cancel !== null)) return true;
+  const [first, ...others] = open.length > 1 ? inTurn(open) : [];
+  return others.some(({ lane }) => lane !== first?.lane);
+}
+
 export function isPast(time: number | null, now: number): boolean {
   return time !== null && time <= now;
+}
+
+/** The earlier of two times; `null` is never. */
+export function earlier(a: number | null, b: number | null): number | null {
+  return a === null ? b : b === null ? a : Math.min(a, b);
 }

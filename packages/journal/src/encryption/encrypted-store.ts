@@ -179,6 +179,10 @@ class CipherStore implements EncryptedStore {
     return this.#store.reap(owner);
   }
 
+  gone(owners: readonly string[]): Promise<readonly string[]> {
+    return this.#store.gone(owners);
+  }
+
   async entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]> {
     if (key === keyRegisterKey) return [];
     const found = await this.#store.entries(key, range);
@@ -195,7 +199,7 @@ class CipherStore implements EncryptedStore {
   async find(query: Query): Promise<readonly StoredRecord[]> {
     const found = await this.#store.find(mayHoldRegister(query) ? { ...query, limit: query.limit + 1 } : query);
     const own = found.filter(({ key }) => key !== keyRegisterKey).slice(0, query.limit);
-    return own.map((record) => this.#record(record));
+    return own.map((record) => (query.mayBeLocked && this.#isLocked(record) ? record : this.#record(record)));
   }
 
   /** A sample that cannot be read under the keys at hand is left out: whoever watches must not be held up by it. */
@@ -264,6 +268,10 @@ class CipherStore implements EncryptedStore {
     if (opened.kind === "locked") throw opened.error;
     if (opened.kind === "broken") throw new JournalError("unreadable", `${nameOf(place)} ${notAuthentic}`);
     return opened.text;
+  }
+
+  #isLocked(record: StoredRecord): boolean {
+    return !this.#opened.has(record) && this.#open(record.state, placeOfState(record)).kind === "locked";
   }
 
   /** A store may answer the same record again and again: it is decrypted once, and stays the same. */

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
+import { setImmediate as turn } from "node:timers/promises";
 import { type Around, type AroundAttempt, noAttemptAround } from "../around.js";
+import { unshowable } from "../decisions/decide-retry.js";
 import type { KindRules } from "../decisions/kind.js";
 import { Interrupted, JournalError, Permanent, RetryLater } from "../errors.js";
 import { type Json, type Jsonified, type ReturnsJson, toJsonText } from "../json.js";
@@ -7,11 +9,17 @@ import { limits } from "../limits.js";
 import { type Listened, listened } from "../listened.js";
 import { isSpan } from "../names.js";
 import type { CrashPoint, Observe, OperationFacts } from "../observe.js";
-import { type Actor, type Attribution, acceptedSeq, journalActor, type OpenOperation } from "../operation.js";
+import {
+  type Actor,
+  type Attribution,
+  acceptedSeq,
+  journalActor,
+  type OpenOperation,
+  type Wait,
+} from "../operation.js";
 import type { Page, Part, PartPage } from "../page.js";
-import type { Decide, ResourceChange, Transacted } from "../resource.js";
+import type { Decide, Resource, ResourceChange, Transacted } from "../resource.js";
 import type { Origin } from "./origin.js";
-import { unshowable } from "./verdict.js";
 
 /** A kind of operation: its rules, and the function that does it. */
 export interface OperationKind<Input extends Json = Json> extends KindRules {
@@ -43,8 +51,12 @@ export interface Operation<Input extends Json = Json> {
   parts(ids: readonly string[]): Promise<ReadonlyMap<string, Json>>;
   /** Parts of the resource by a prefix of their ids, as they are now, in the order of ids. */
   partsUnder(prefix: string, page?: PartPage): Promise<Page<Part>>;
-  /** Changes the resource now, in a commit of its own: for what must be known whatever becomes of the operation. */
-  change(change: Pick<ResourceChange, "data" | "labels" | "parts" | "entries" | "cancel">): Promise<void>;
+  /**
+   * Changes the resource now, in a commit of its own: for what must be known whatever becomes of the operation. Where others change the
+   * resource, too, give a pure function: it is told what the resource is at that moment, and is called again if that was changed meanwhile.
+   * An operation that another process has taken over changes nothing.
+   */
+  change(change: OperationChange | ((resource: Resource) => OperationChange), options?: EffectOptions): Promise<void>;
   /** Results that another operation of the resource has recorded, as its `steps` list says; those that retention took are missing. */
   recordedBy(steps: OpenOperation["steps"]): Promise<ReadonlyMap<string, Json>>;
   /** The result of a step that is recorded already. */
@@ -61,7 +73,9 @@ export interface Operation<Input extends Json = Json> {
   ): Promise<Jsonified<T>>;
   /**
    * A step that changes another resource, exactly once: `decide` is carried out there as `journal.transact` does it, in a commit that also
-   * notes the step. Killed between that commit and the record of the step, the next attempt finds the note and gets what came of it.
+   * notes the step. Killed between that commit and the record of the step, the next attempt finds the note and gets what came of it, also if the
+   * other resource is gone by then: as long as the operation is open, its bare record stays. A decision without a change leaves no note
+   * and may be made again.
    * Answers what JSON makes of the result, and the operations that were accepted there.
    */
   transact<T>(
@@ -75,7 +89,8 @@ export interface Operation<Input extends Json = Json> {
   /**
    * Looks again and again until `look` answers something, and records that as a step does. As long as it answers `undefined`, or throws
    * `RetryLater`, the operation sleeps until the next look (J5): for days, if need be, and however often. No entry tells of a look that saw
-   * nothing; when to look next, how often and since when are kept, so that a restart changes none of it (J6).
+   * nothing; when to look next, how often and since when are kept, so that a restart changes none of it (J6). Side by side, polls have
+   * their own times. Beside a step it looks again when that has ended.
    */
   poll<T>(
     name: string,
@@ -91,6 +106,9 @@ export interface Operation<Input extends Json = Json> {
   awaited<T>(what: string, call: string, promise: Promise<T>): Promise<T>;
 }
 
+/** What an operation may change of its own resource while it runs. */
+export type OperationChange = Pick<ResourceChange, "data" | "labels" | "parts" | "entries" | "cancel">;
+
 /** What a step's function is given. */
 export interface Step {
   /** The same over attempts and restarts, and another one for every other step there ever is. */
@@ -101,7 +119,7 @@ export interface Step {
   readonly attempt: number;
 }
 
-/** What a decision about another resource wants to see. */
+/** What a decision about a resource wants to see. */
 export interface EffectOptions {
   readonly parts?: readonly string[];
   /** Prefixes of ids: all parts under them. */
@@ -126,7 +144,7 @@ export interface Look {
 
 /** How a poll is done. */
 export interface PollOptions extends StepOptions {
-  /** From one look to the next; of a function, after so many looks. `RetryLater` says it for once. */
+  /** From one look to the next; of a function, after so many looks. `RetryLater` says it for once. At least `limits.shortestPauseMs`. */
   readonly everyMs: number | ((looks: number) => number);
 }
 
@@ -141,7 +159,7 @@ export interface AttemptHost {
   confirmLease(attempt: Attempt): Promise<void>;
   recordStep(attempt: Attempt, name: string, result: Json): Promise<void>;
   describe(attempt: Attempt, description: string): Promise<void>;
-  change(attempt: Attempt, change: ResourceChange): Promise<void>;
+  change(attempt: Attempt, change: (resource: Resource) => ResourceChange, options: EffectOptions): Promise<void>;
   readSteps(attempt: Attempt, steps: OpenOperation["steps"]): Promise<ReadonlyMap<string, Json>>;
   transact<T>(
     attempt: Attempt,
@@ -157,16 +175,16 @@ export interface AttemptHost {
 /** How an attempt ended. */
 export type AttemptEnd =
   | { readonly kind: "returned"; readonly result: Json }
-  | { readonly kind: "threw"; readonly error: unknown }
-  | ({ readonly kind: "asleep" } & Asleeping)
+  /** `waits`: what went on beside the failure has its times, and they stay. */
+  | { readonly kind: "threw"; readonly error: unknown; readonly waits: readonly Wait[] }
+  /** `looked`: polls whose look has failed, which the function caught. Since when they look is kept, and nothing waits for them. */
+  | {
+      readonly kind: "asleep";
+      readonly waits: readonly Wait[];
+      readonly looked: readonly Wait[];
+      readonly goesOn: boolean;
+    }
   | { readonly kind: "interrupted"; readonly by: Interrupted };
-
-/** `poll`: it is one of those, and how far it has got. */
-interface Asleeping {
-  readonly wait: string;
-  readonly until: number;
-  readonly poll?: { readonly looks: number; readonly since: number };
-}
 
 /** Thrown through the author's function to end the attempt when it goes to sleep. */
 class Asleep extends Error {
@@ -184,13 +202,26 @@ export class Attempt {
   readonly operation: OpenOperation;
   readonly #host: AttemptHost;
   #origin: Origin = { input: null, attribution: { actor: journalActor }, results: new Map() };
+  #attribution: Attribution;
   #data: Json = null;
   #around: AroundAttempt = noAttemptAround;
   readonly #used = new Set<string>();
   /** What the function asked for, and the sentence if nobody has listened to it when the function returns. */
   readonly #asked = new Map<Listened<unknown>, string>();
-  readonly #controller = new AbortController();
-  #asleep: Asleeping | undefined;
+  /** Made when someone asks for the signal: most functions never do, and to make one is not free. */
+  #controller: AbortController | undefined;
+  /** Why what runs must stop: the signal's reason. */
+  #stopped: Interrupted | undefined;
+  /** Told of that, whether there is a signal or not. */
+  #onStop: ((by: Interrupted) => void) | undefined;
+  /** What it waits for, by name. */
+  readonly #waits = new Map<string, Wait>();
+  /** How far those polls have got that look, or whose look has failed: their time has come already, so nothing may wait for it. */
+  readonly #looked = new Map<string, Wait>();
+  /** As soon as it waits for something, nothing begins any more, and the attempt ends when what is under way has ended. */
+  #isAsleep = false;
+  /** Steps, polls and sleeps that were begun and have not ended. */
+  readonly #underWay = new Set<Promise<unknown>>();
   #interrupted: Interrupted | undefined;
   #described: string | null = null;
   #describeTimer: (() => void) | undefined;
@@ -198,6 +229,10 @@ export class Attempt {
   /** Steps whose work has begun and not ended. */
   #effects = 0;
   #over = false;
+  /** Something was recorded beside a wait: what comes after it has not begun, and must not wait as long as that. */
+  #goesOn = false;
+  /** What begun work has failed with. */
+  readonly #failures = new Set<unknown>();
   /** What kept a step from being recorded. The attempt ends with it, also if the author caught it: a step that is not recorded was not done. */
   #unrecorded: { readonly error: unknown } | undefined;
 
@@ -205,6 +240,7 @@ export class Attempt {
     this.#host = host;
     this.facts = facts;
     this.operation = operation;
+    this.#attribution = attributionOf(operation, this.#origin);
   }
 
   get key(): string {
@@ -213,8 +249,7 @@ export class Attempt {
 
   /** J9: what the attempt records is recorded in the name of who asked for the operation, and because of that request. */
   get attribution(): Attribution {
-    const cause = acceptedSeq(this.operation.id);
-    return cause === undefined ? this.#origin.attribution : { ...this.#origin.attribution, cause };
+    return this.#attribution;
   }
 
   get interrupted(): Interrupted | undefined {
@@ -236,9 +271,8 @@ export class Attempt {
         if (ms <= 0) resolve(by);
         else this.#callOff.push(this.#host.after(ms, () => resolve(by)));
       };
-      if (this.#interrupted !== undefined) return giveUp(this.#interrupted);
-      const { signal } = this.#controller;
-      signal.addEventListener("abort", () => giveUp(signal.reason as Interrupted), { once: true });
+      if (this.#interrupted !== undefined) giveUp(this.#interrupted);
+      else this.#onStop = giveUp;
     });
   }
 
@@ -265,7 +299,7 @@ export class Attempt {
     this.#over = true;
     this.#describeTimer?.();
     if (isFirst && this.#effects > 0)
-      this.#controller.abort(new Interrupted("ended", "the attempt has ended without waiting for this step"));
+      this.#stop(new Interrupted("ended", "the attempt has ended without waiting for this step"));
     for (const callOff of this.#callOff) callOff();
   }
 
@@ -273,11 +307,27 @@ export class Attempt {
   interrupt(by: Interrupted): void {
     if (this.#interrupted !== undefined || this.#over) return;
     this.#interrupted = by;
-    this.#controller.abort(by);
+    this.#stop(by);
+  }
+
+  get #signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#stopped !== undefined) this.#controller.abort(this.#stopped);
+    }
+    return this.#controller.signal;
+  }
+
+  #stop(by: Interrupted): void {
+    if (this.#stopped !== undefined) return;
+    this.#stopped = by;
+    this.#controller?.abort(by);
+    this.#onStop?.(by);
   }
 
   async run(kind: OperationKind, origin: Origin, data: Json): Promise<AttemptEnd> {
     this.#origin = origin;
+    this.#attribution = attributionOf(this.operation, origin);
     this.#data = data;
     const { trace = null } = origin.attribution;
     const around = this.#host.around.attempt({ ...this.facts, attempt: this.operation.attempts + 1, trace });
@@ -291,24 +341,49 @@ export class Attempt {
     try {
       this.#check();
       const returned = await work();
-      if (this.#asleep !== undefined) return { kind: "asleep", ...this.#asleep };
+      if (this.#isAsleep) return await this.#asleep();
       if (this.#interrupted !== undefined) return { kind: "interrupted", by: this.#interrupted };
-      if (this.#unrecorded !== undefined) return { kind: "threw", error: this.#unrecorded.error };
+      if (this.#unrecorded !== undefined) return this.#threw(this.#unrecorded.error);
       this.#checkAwaited();
       const text = toJsonText(returned, limits.jsonBytes - 65_536, `the result of ${this.operation.kind}`);
       return { kind: "returned", result: JSON.parse(text) as Json };
     } catch (error) {
-      // An author may catch what ends the attempt; that it ended stands here all the same.
-      if (this.#asleep !== undefined) return { kind: "asleep", ...this.#asleep };
+      // An author may catch what ends the attempt; that it ended stands here all the same. A failure beside a wait that the function has
+      // heard of, and throws, is what it ends with.
+      if (this.#isAsleep && !this.#failures.has(error)) return await this.#asleep();
+      // A poll that has looked in the same breath gets its next time.
+      if (this.#underWay.size > 0) await turn();
       if (this.#interrupted !== undefined) return { kind: "interrupted", by: this.#interrupted };
-      return { kind: "threw", error: lookable(error) };
+      return this.#threw(error);
     } finally {
       this.end();
     }
   }
 
+  /**
+   * What was begun beside a wait ends before the attempt does, although the function has been left: what was done is recorded, what was
+   * seen is not lost, and each poll gets its next time. Else a poll would have them begun anew whenever it looks. A failure among them is
+   * the end of the attempt, because nobody is left to hear of it.
+   */
+  async #asleep(): Promise<AttemptEnd> {
+    const ends = await Promise.allSettled(this.#underWay);
+    const failed = ends.find((end) => end.status === "rejected" && !isAsleep(end.reason));
+    if (failed?.status !== "rejected" && this.#unrecorded === undefined) {
+      const [waits, looked] = [[...this.#waits.values()], [...this.#looked.values()]];
+      return { kind: "asleep", waits, looked, goesOn: this.#goesOn };
+    }
+    if (this.#interrupted !== undefined) return { kind: "interrupted", by: this.#interrupted };
+    const reason: unknown = failed?.status === "rejected" ? failed.reason : this.#unrecorded?.error;
+    return this.#threw(reason);
+  }
+
+  #threw(error: unknown): AttemptEnd {
+    return { kind: "threw", error: lookable(error), waits: [...this.#looked.values(), ...this.#waits.values()] };
+  }
+
   #facade(): Operation {
     const { operation, attribution } = this;
+    const signal = () => this.#signal;
     return {
       id: operation.id,
       key: this.key,
@@ -320,32 +395,52 @@ export class Attempt {
       requestId: attribution.requestId ?? null,
       acceptedAt: operation.acceptedAt,
       deadlineAt: operation.deadlineAt,
-      signal: this.#controller.signal,
+      get signal() {
+        return signal();
+      },
       data: this.#data,
       parts: (ids) => heard(this.#host.readParts(this, ids)),
       partsUnder: (prefix, page = {}) => heard(this.#host.readPartsUnder(this, prefix, page)),
-      change: (change) => this.#awaited("a change", "operation.change(…)", this.#host.change(this, change)),
+      change: (change, options = {}) => {
+        const decide = typeof change === "function" ? change : () => change;
+        return this.#awaited("a change", "operation.change(…)", this.#host.change(this, decide, options));
+      },
       recordedBy: (steps) => heard(this.#host.readSteps(this, steps)),
       recorded: (step) => this.#origin.results.get(step),
       step: <T>(name: string, work: (step: Step) => Promise<T> | T, options?: StepOptions) =>
         // Its type says what JSON makes of the result, and that is what was kept.
-        this.#awaited(`step ${quoted(name)}`, "operation.step(…)", this.#step(name, work, options)) as Promise<
-          Jsonified<T>
-        >,
+        this.#awaited(
+          `step ${quoted(name)}`,
+          "operation.step(…)",
+          this.#begun(this.#step(name, work, options)),
+        ) as Promise<Jsonified<T>>,
       transact: <T>(name: string, key: string, decide: Decide<T>, options: EffectOptions = {}) =>
         this.#awaited(
           `transaction ${quoted(name)}`,
           "operation.transact(…)",
-          this.#step(name, (step) => this.#host.transact(this, step, key, decide, options)),
+          this.#begun(this.#step(name, (step) => this.#host.transact(this, step, key, decide, options))),
         ) as Promise<unknown> as Promise<Transacted<Jsonified<T>>>,
-      sleep: (name, ms) => this.#awaited(`wait ${quoted(name)}`, "operation.sleep(…)", this.#sleep(name, ms)),
+      sleep: (name, ms) =>
+        this.#awaited(`wait ${quoted(name)}`, "operation.sleep(…)", this.#begun(this.#sleep(name, ms))),
       poll: <T>(name: string, look: (look: Look) => Promise<T | undefined> | T | undefined, options: PollOptions) =>
-        this.#awaited(`poll ${quoted(name)}`, "operation.poll(…)", this.#poll(name, look, options)) as Promise<
-          Jsonified<T>
-        >,
+        this.#awaited(
+          `poll ${quoted(name)}`,
+          "operation.poll(…)",
+          this.#begun(this.#poll(name, look, options)),
+        ) as Promise<Jsonified<T>>,
       describe: (description) => this.#describe(description),
       awaited: (what, call, promise) => this.#awaited(what, call, promise),
     };
+  }
+
+  #begun<T>(promise: Promise<T>): Promise<T> {
+    this.#underWay.add(promise);
+    const ended = () => this.#underWay.delete(promise);
+    promise.then(ended, (error: unknown) => {
+      ended();
+      if (!isAsleep(error)) this.#failures.add(error);
+    });
+    return promise;
   }
 
   #awaited<T>(what: string, call: string, promise: Promise<T>): Promise<T> {
@@ -365,11 +460,18 @@ export class Attempt {
     if (recorded !== undefined) return recorded;
     this.#check();
     await this.#host.confirmLease(this);
-    this.#check();
+    this.#checkGoesOn();
     this.#host.reached("before step");
     const started = this.#host.now();
     const idempotencyKey = keyOfStep(this.key, this.operation.id, name);
-    const step: Step = { idempotencyKey, signal: this.#controller.signal, attempt: this.operation.attempts + 1 };
+    const signal = () => this.#signal;
+    const step: Step = {
+      idempotencyKey,
+      get signal() {
+        return signal();
+      },
+      attempt: this.operation.attempts + 1,
+    };
     const around = this.#around.step(name);
     let kept: Json;
     try {
@@ -399,7 +501,7 @@ export class Attempt {
 
   async #keep(name: string, result: unknown): Promise<Json> {
     this.#host.reached("after step, before it is recorded");
-    this.#check();
+    this.#checkGoesOn();
     const text = toJsonText(result, limits.jsonBytes - 65_536, `the result of step ${quoted(name)}`);
     // What a later attempt will get is what this one gets, so that a value which JSON changes is noticed now and not after a crash.
     const kept = JSON.parse(text) as Json;
@@ -409,6 +511,8 @@ export class Attempt {
       this.#unrecorded = { error };
       throw error;
     }
+    this.#looked.delete(name);
+    if (this.#isAsleep) this.#goesOn = true;
     this.#host.reached("after step is recorded");
     return kept;
   }
@@ -420,7 +524,7 @@ export class Attempt {
     const begun = this.operation.waits.find(([wait]) => wait === name);
     const now = this.#host.now();
     if (begun !== undefined && begun[1] <= now) return;
-    throw this.#fallAsleep({ wait: name, until: Math.ceil(begun?.[1] ?? now + ms) });
+    return this.#fallAsleep({ kind: "sleep", name, until: Math.ceil(begun?.[1] ?? now + ms) });
   }
 
   async #poll(name: string, look: (look: Look) => unknown, options: PollOptions): Promise<Json> {
@@ -430,19 +534,21 @@ export class Attempt {
     this.#check();
     const started = this.#host.now();
     const [, dueAt = started, looks = 0, since = started] = this.operation.polls?.find(([poll]) => poll === name) ?? [];
-    if (dueAt > started) throw this.#fallAsleep({ wait: name, until: dueAt, poll: { looks, since } });
+    if (dueAt > started) return this.#fallAsleep({ kind: "poll", name, until: dueAt, looks, since });
     await this.#host.confirmLease(this);
-    this.#check();
+    this.#checkGoesOn();
     this.#host.reached("before step");
+    // Whatever becomes of this look: since when it looks stays.
+    this.#looked.set(name, { kind: "poll", name, until: Math.ceil(dueAt), looks, since });
     const seen = await this.#look(name, look, { looks, elapsedMs: started - since }, options);
     if (seen.kind === "something") {
       const kept = await this.#keep(name, seen.result);
       this.#host.observe({ kind: "step finished", ...this.facts, step: name, tookMs: this.#host.now() - started });
       return kept;
     }
-    this.#check();
-    const until = Math.ceil(this.#host.now() + (seen.afterMs ?? pauseOf(options, looks + 1)));
-    throw this.#fallAsleep({ wait: name, until, poll: { looks: looks + 1, since } });
+    const pauseMs = Math.max(limits.shortestPauseMs, seen.afterMs ?? pauseOf(options, looks + 1));
+    const until = Math.ceil(this.#host.now() + pauseMs);
+    return this.#fallAsleep({ kind: "poll", name, until, looks: looks + 1, since });
   }
 
   async #look(
@@ -454,7 +560,7 @@ export class Attempt {
     { readonly kind: "something"; readonly result: unknown } | { readonly kind: "nothing"; afterMs?: number }
   > {
     const around = this.#around.step(name);
-    const work = () => around.run(() => look({ ...so, signal: this.#controller.signal }));
+    const work = () => around.run(() => look({ ...so, signal: this.#signal }));
     try {
       const result = await this.#within(this.#effect(work), name, timeoutMs);
       around.end();
@@ -467,9 +573,14 @@ export class Attempt {
     }
   }
 
-  #fallAsleep(asleep: Asleeping): Asleep {
-    this.#asleep = asleep;
-    return new Asleep("the operation waits; let this pass");
+  async #fallAsleep(wait: Wait): Promise<never> {
+    this.#looked.delete(wait.name);
+    this.#waits.set(wait.name, wait);
+    // What the function asks for in the same breath, past its recorded steps, still begins.
+    await turn();
+    this.#checkGoesOn();
+    this.#isAsleep = true;
+    throw new Asleep("the operation waits; let this pass");
   }
 
   #describe(description: string): void {
@@ -496,10 +607,15 @@ export class Attempt {
     this.#used.add(name);
   }
 
-  /** Nothing happens any more once the attempt must end, also if the author caught what said so. */
+  /** Nothing begins any more once the attempt must end, also if the author caught what said so. */
   #check(): void {
+    this.#checkGoesOn();
+    if (this.#isAsleep) throw new Asleep("the operation waits; let this pass");
+  }
+
+  /** What was begun before the attempt went to sleep goes on. */
+  #checkGoesOn(): void {
     if (this.#interrupted !== undefined) throw this.#interrupted;
-    if (this.#asleep !== undefined) throw new Asleep("the operation waits; let this pass");
     if (this.#unrecorded !== undefined) throw this.#unrecorded.error;
     if (this.#over) throw new Interrupted("cancelled", "the operation has ended; a step was started and not awaited");
   }
@@ -514,10 +630,19 @@ export class Attempt {
   }
 }
 
+function attributionOf({ id }: OpenOperation, { attribution }: Origin): Attribution {
+  const cause = acceptedSeq(id);
+  return cause === undefined ? attribution : { ...attribution, cause };
+}
+
 function pauseOf({ everyMs }: PollOptions, looks: number): number {
   const ms = typeof everyMs === "function" ? everyMs(looks) : everyMs;
   if (!isSpan(ms)) throw new Permanent(`cannot look again after ${ms} milliseconds`);
   return ms;
+}
+
+function isAsleep(thrown: unknown): boolean {
+  return lookable(thrown) instanceof Asleep;
 }
 
 /** Anything can be thrown, also what cannot even be asked for its class. */

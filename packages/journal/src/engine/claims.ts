@@ -4,6 +4,7 @@ import type { CrashPoint, Observe } from "../observe.js";
 import type { Store, StoredRecord } from "../store.js";
 import type { Lanes } from "./lanes.js";
 import type { Leases } from "./leases.js";
+import type { PassedOver } from "./passed-over.js";
 import type { StoreTime } from "./time.js";
 
 export interface ClaimPorts {
@@ -12,6 +13,7 @@ export interface ClaimPorts {
   readonly time: StoreTime;
   readonly lanes: Lanes;
   readonly leases: Leases;
+  readonly passedOver: PassedOver;
   readonly random: () => number;
   readonly observe: Observe;
   readonly reached: (point: CrashPoint) => void;
@@ -123,6 +125,17 @@ export class Claims {
     this.lookBy(this.#doubt?.nextAt ?? null);
   }
 
+  /** Whatever becomes of it: what can be claimed without it is claimed. */
+  async #lookAround(): Promise<void> {
+    const { passedOver, observe } = this.#ports;
+    try {
+      await passedOver.look();
+    } catch (error) {
+      observe({ kind: "store failed", doing: "look around", error });
+    }
+    this.lookBy(passedOver.nextAt);
+  }
+
   async #lookRepeatedly(): Promise<void> {
     this.#looking = true;
     while (this.#lookAgain && this.#awake) {
@@ -133,12 +146,13 @@ export class Claims {
   }
 
   async #claim(): Promise<void> {
-    const { store, time, lanes, leases, reached, observe, random, adopt, lookAtHeld } = this.#ports;
+    const { store, time, lanes, leases, passedOver, reached, observe, random, adopt, lookAtHeld } = this.#ports;
     const limit = Math.min(lanes.free, claimBatch);
     if (store.pace.pollMs !== null) this.lookBy(time.now() + store.pace.pollMs);
-    // Claims pass over what has no room; what is held already may have been cancelled all the same.
+    // Claims pass over what has no room. What is held already may have been cancelled all the same, and in whichever lane it is found.
     const rooms = lanes.rooms();
-    if (limit === 0 || lanes.runsWithoutRoom) lookAtHeld();
+    const passesOver = isAnyFull(rooms);
+    if (limit === 0 || passesOver) lookAtHeld();
     if (limit === 0) this.#cut = "all";
     // Without a name its return leads to the next look.
     if (limit === 0 || leases.owner === null) return;
@@ -147,6 +161,7 @@ export class Claims {
     const adopted: Promise<void>[] = [];
     try {
       await this.#lookForUnheard();
+      if (passesOver) await this.#lookAround();
       // The name may have been lost meanwhile: a lease without one is nobody's.
       const { owner } = leases;
       if (owner === null) return;
@@ -166,6 +181,8 @@ export class Claims {
       this.lookBy(answer.nextDueAt);
       // What was claimed has taken its places then: only now is it known how much room is left.
       if (adopted.length > 0) await Promise.allSettled(adopted);
+      // This claim may have filled a lane and so passed over more than the look before it knew of.
+      if (isAnyFull(lanes.rooms())) this.lookBy(passedOver.nextAt);
       this.#lookAgain ||= this.#cut === "all" ? lanes.free > 0 : [...this.#cut].some((lane) => lanes.hasRoom(lane));
     } catch (error) {
       if (!this.#awake) return;
@@ -176,6 +193,10 @@ export class Claims {
       void Promise.allSettled(adopted).then(over);
     }
   }
+}
+
+function isAnyFull(rooms: ReadonlyMap<string, number>): boolean {
+  return [...rooms.values()].some((room) => room <= 0);
 }
 
 /** Lanes of which as many were claimed as there was room for, none included. */

@@ -10,13 +10,15 @@ import type { CrashPoint, Observe } from "../observe.js";
 import type { Attribution } from "../operation.js";
 import type { Reader } from "../reader.js";
 import { stateOf } from "../state.js";
-import type { Store, StoredRecord } from "../store.js";
+import type { Expected, Store, StoredRecord } from "../store.js";
 import type { Cell, Cells } from "./cell.js";
 import { Claims } from "./claims.js";
 import { Lanes } from "./lanes.js";
 import { Leases } from "./leases.js";
 import { originsOf } from "./origin.js";
+import { PassedOver } from "./passed-over.js";
 import { type OperationKinds, Runner, type TransactEffect } from "./runner.js";
+import type { LaneUse } from "./shared-lanes.js";
 import type { StoreTime } from "./time.js";
 import type { Seen, Tenure, Writer } from "./writer.js";
 
@@ -35,6 +37,8 @@ export interface EnginePorts {
   readonly around: Around;
   /** An operation of the lane runs no more. */
   readonly placeFreed: (lane: string) => void;
+  /** Makes sure, before something begins in it, that a place in the lane still is one. */
+  readonly confirmPlace: (lane: string) => Promise<void>;
   /** Changes another resource on behalf of an operation. */
   readonly transact: TransactEffect;
   readonly reached: (point: CrashPoint) => void;
@@ -54,6 +58,12 @@ export interface EngineOptions {
 
 /** Held resources are not read more often than this to see what others did to them. */
 const heldPauseMs = 250;
+/** An engine that the store vouched for this long has come back to stay. */
+const steadyMs = 10_000;
+/** Between its returns if it has not. */
+const returnBackoff = { firstMs: 500, factor: 2, longestMs: 10_000 };
+/** Resources of which a store tells in one call where they are. */
+const mostVersions = 1_000;
 /** Renewals of leases under way at a time. */
 const mostRenewals = 3;
 
@@ -74,12 +84,15 @@ export class Engine {
   #phase: "idle" | "running" | "draining" | "stopped" = "idle";
   #heldAskedFor = false;
   #renewals = 0;
+  #arrivedAt = 0;
+  /** How often the store has lost sight of the engine without its having stayed in between. */
+  #losses = 0;
   #unlisten: () => void = () => undefined;
 
   constructor(ports: EnginePorts, options: EngineOptions) {
     this.#ports = ports;
     this.#options = options;
-    this.#lanes = new Lanes(options.concurrency, options.laneConcurrency);
+    this.#lanes = new Lanes(options.concurrency, options.laneConcurrency, () => ports.time.now());
     this.#leases = new Leases(ports, options.leaseMs);
     this.#runner = new Runner({
       ...ports,
@@ -97,6 +110,7 @@ export class Engine {
       ...ports,
       lanes: this.#lanes,
       leases: this.#leases,
+      passedOver: new PassedOver({ ...ports, lanes: this.#lanes }),
       adopt: (record) => this.#adopt(record),
       lookAtHeld: () => this.#lookAtHeld(),
       isHeld: (key) => ports.cells.get(key)?.held !== undefined,
@@ -126,7 +140,7 @@ export class Engine {
     const { store } = this.#ports;
     this.#phase = "running";
     try {
-      await this.#leases.arrive(() => this.#comeBack());
+      await this.#arrive();
       await this.#leases.reap();
     } catch (error) {
       // As if it had never been started: it may be tried again.
@@ -189,14 +203,21 @@ export class Engine {
   }
 
   /** What holds for lanes in all processes, and this one's shares of them. */
-  shareLanes(paused: ReadonlySet<string>, shares: ReadonlyMap<string, number>): void {
-    this.#lanes.share(paused, shares);
+  shareLanes(paused: ReadonlySet<string>, shares: ReadonlyMap<string, number>, until: number, isNews: boolean): void {
+    this.#lanes.share(paused, shares, until);
+    if (!isNews) return;
     this.#feed();
     this.#claims.look();
   }
 
-  get runningInLanes(): ReadonlyMap<string, number> {
-    return this.#lanes.taken;
+  get laneUse(): LaneUse {
+    return {
+      running: () => this.#lanes.taken,
+      // One that drains, or that the store does not vouch for, begins nothing: its idle places are for others.
+      fullSince: (lane) => (this.#phase === "running" && this.#leases.owner !== null ? this.#lanes.fullSince(lane) : 0),
+      awaited: (lane) => this.#runner.awaited(lane),
+      owner: () => this.#leases.owner,
+    };
   }
 
   isPaused(lane: string): boolean {
@@ -225,8 +246,9 @@ export class Engine {
       const tenure: Tenure = { lease: "keep", raisesEpoch: false, dueAt: newWork ? now : "keep", wake: newWork };
       return { tenure, lane: null };
     }
-    const first = this.#phase === "running" && this.#leases.owner !== null ? runnable(draft.state, now)[0] : undefined;
-    if (first !== undefined && this.#lanes.tryEnter(first.lane)) {
+    const mayTake = this.#phase === "running" && this.#leases.owner !== null;
+    const first = mayTake ? runnable(draft.state, now).find(({ lane }) => this.#lanes.tryEnter(lane)) : undefined;
+    if (first !== undefined) {
       return { tenure: { ...this.#leases.hold(seen), raisesEpoch: true }, lane: first.lane };
     }
     const dueAt = nextLook(draft.state);
@@ -314,8 +336,8 @@ export class Engine {
   }
 
   /**
-   * Word of a cancellation comes with a claim of what is held already. Where there is no room to claim, the held resources are read
-   * instead: now, and if it is asked for again soon, once more a little later.
+   * Word of a cancellation comes with a claim of what is held already. Where there is no room to claim, it is asked instead which of the held
+   * resources have changed: now, and if it is asked for again soon, once more a little later.
    */
   #lookAtHeld(): void {
     if (this.#phase !== "running") return;
@@ -326,16 +348,53 @@ export class Engine {
       if (!this.#heldAskedFor || this.#phase !== "running") return;
       this.#heldAskedFor = false;
       this.#timers.set("held", this.#ports.clock.after(heldPauseMs, look));
-      for (const cell of this.#leases.held())
-        void this.#follow("tend", cell, () => cell.serial(() => this.#lookAt(cell)));
+      this.#track(this.#lookAtChanged().catch((error: unknown) => this.#failed("read", error)));
     };
     look();
   }
 
-  async #lookAt(cell: Cell): Promise<void> {
-    if (cell.held === undefined) return;
+  async #lookAtChanged(): Promise<void> {
+    const held = this.#leases.held();
+    for (let from = 0; from < held.length; from += mostVersions) {
+      const some = held.slice(from, from + mostVersions);
+      const versions = await this.#ports.store.versions(some.map(({ key }) => key));
+      for (const cell of some) {
+        const version = versions.get(cell.key);
+        if (!isSeen(cell, version))
+          void this.#follow("tend", cell, () => cell.serial(() => this.#lookAt(cell, version)));
+      }
+    }
+  }
+
+  async #lookAt(cell: Cell, version: Expected | undefined): Promise<void> {
+    // When its turn has come, it may have been seen.
+    if (cell.held === undefined || isSeen(cell, version)) return;
     await this.#ports.writer.refresh(cell);
     await this.#runner.tend(cell);
+  }
+
+  async #arrive(): Promise<void> {
+    await this.#leases.arrive(() => this.#lostSight());
+    this.#arrivedAt = this.#ports.clock.monotonicMs();
+  }
+
+  /**
+   * At once, so that nothing waits for long. But each time others may have begun anew what ran here: if it happens again and again, as
+   * when someone ends all sessions of a server, effects would be repeated as fast as sessions are opened. So pauses grow until the engine
+   * has stayed for a while.
+   */
+  #lostSight(): void {
+    if (this.#ports.clock.monotonicMs() - this.#arrivedAt > steadyMs) this.#losses = 0;
+    const losses = this.#losses++;
+    if (losses === 0) this.#comeBack();
+    else this.#comeBackAfter(nextDelayMs(losses, this.#ports.random, returnBackoff));
+  }
+
+  #comeBackAfter(ms: number, failures = 0): void {
+    const wake = () => {
+      if (this.#phase === "running") this.#comeBack(failures);
+    };
+    this.#timers.set("attend", this.#ports.clock.after(ms, wake));
   }
 
   /**
@@ -344,23 +403,15 @@ export class Engine {
    */
   #comeBack(failures = 0): void {
     const stopped = () => (this.#phase === "running" ? undefined : new JournalError("stopped"));
-    const arrive = () => this.#leases.arrive(() => this.#comeBack());
     const back = async () => {
-      await this.#ports.writer.persist("attend", arrive, { mayGoOn: stopped });
+      await this.#ports.writer.persist("attend", () => this.#arrive(), { mayGoOn: stopped });
       // Whatever becomes of reaping, there may be work.
       this.#claims.look();
       await this.#reap().catch((error: unknown) => this.#failed("reap", error));
     };
     const again = async (error: unknown) => {
       await this.#failed("attend", error);
-      if (this.#phase !== "running") return;
-      const ms = nextDelayMs(failures + 1, this.#ports.random);
-      this.#timers.set(
-        "attend",
-        this.#ports.clock.after(ms, () => {
-          if (this.#phase === "running") this.#comeBack(failures + 1);
-        }),
-      );
+      if (this.#phase === "running") this.#comeBackAfter(nextDelayMs(failures + 1, this.#ports.random), failures + 1);
     };
     this.#track(back().catch(again));
   }
@@ -475,6 +526,12 @@ export class Engine {
     }
     callOff();
   }
+}
+
+/** Whether the cell knows the resource as it was then, or later. */
+function isSeen({ snapshot }: Cell, version: Expected | undefined): boolean {
+  if (!snapshot || version === undefined) return false;
+  return snapshot.record.seq >= version.seq && snapshot.record.epoch >= version.epoch;
 }
 
 function isUnreadable(error: unknown): boolean {

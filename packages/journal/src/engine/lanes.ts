@@ -8,13 +8,19 @@ export class Lanes {
   readonly #taken = new Map<string, number>();
   #all = 0;
   #paused: ReadonlySet<string> = new Set();
-  /** The same for all processes, and how much of a lane with a limit is this one's. */
+  /** The same for all processes, and how much of a lane with a limit is this one's, until when. */
   #pausedEverywhere: ReadonlySet<string> = new Set();
   #shares: ReadonlyMap<string, number> = new Map();
+  #sharesUntil = 0;
+  /** Since when nothing has become free, over all and in lanes. */
+  #fullSince: number | null = null;
+  readonly #laneFullSince = new Map<string, number>();
+  readonly #now: () => number;
 
-  constructor(total: number, perLane: number) {
+  constructor(total: number, perLane: number, now: () => number) {
     this.#total = total;
     this.#perLane = Math.min(perLane, total);
+    this.#now = now;
   }
 
   get running(): number {
@@ -48,21 +54,25 @@ export class Lanes {
     return this.#paused.has(lane) || this.#pausedEverywhere.has(lane);
   }
 
-  /** The rules that hold in all processes, and this one's shares of the lanes that have a limit. */
-  share(paused: ReadonlySet<string>, shares: ReadonlyMap<string, number>): void {
+  /**
+   * The rules that hold in all processes, and this one's shares of the lanes that have a limit. They lapse by themselves: whoever renews
+   * them may be kept waiting, and what begins later would run beside what others begin.
+   */
+  share(paused: ReadonlySet<string>, shares: ReadonlyMap<string, number>, until: number): void {
     this.#pausedEverywhere = paused;
     this.#shares = shares;
+    this.#sharesUntil = until;
+  }
+
+  /** Since when this process could not have begun anything in the lane, whatever its share; `null`: it could now. */
+  fullSince(lane: string): number | null {
+    if (this.#paused.has(lane)) return 0;
+    return this.#fullSince ?? this.#laneFullSince.get(lane) ?? null;
   }
 
   /** What runs in each lane. */
   get taken(): ReadonlyMap<string, number> {
     return this.#taken;
-  }
-
-  /** Whether something runs in a lane that has no room: claims pass it over, so that no word of it comes with one. */
-  get runsWithoutRoom(): boolean {
-    for (const lane of this.#taken.keys()) if (!this.hasRoom(lane)) return true;
-    return false;
   }
 
   hasRoom(lane: string): boolean {
@@ -73,7 +83,14 @@ export class Lanes {
     if (!this.hasRoom(lane)) return false;
     this.#taken.set(lane, (this.#taken.get(lane) ?? 0) + 1);
     this.#all++;
+    if (this.free === 0) this.#fullSince = this.#now();
+    if (this.#taken.get(lane) === this.#perLane) this.#laneFullSince.set(lane, this.#now());
     return true;
+  }
+
+  /** Whether an operation that got its place a while ago may still begin: its share may have lapsed since, and be another's. */
+  mayBegin(lane: string): boolean {
+    return (this.#taken.get(lane) ?? 0) <= this.#shareOf(lane);
   }
 
   leave(lane: string): void {
@@ -81,11 +98,19 @@ export class Lanes {
     if (taken > 0) this.#taken.set(lane, taken);
     else this.#taken.delete(lane);
     this.#all--;
+    this.#fullSince = null;
+    this.#laneFullSince.delete(lane);
   }
 
   #roomIn(lane: string): number {
     if (this.isPaused(lane)) return 0;
-    const most = Math.min(this.#perLane, this.#shares.get(lane) ?? this.#perLane);
+    const most = Math.min(this.#perLane, this.#shareOf(lane));
     return Math.max(0, Math.min(most - (this.#taken.get(lane) ?? 0), this.free));
+  }
+
+  #shareOf(lane: string): number {
+    const share = this.#shares.get(lane);
+    if (share === undefined) return Number.POSITIVE_INFINITY;
+    return this.#now() < this.#sharesUntil ? share : 0;
   }
 }

@@ -1,6 +1,6 @@
-import { aboutPartPrefix, queuePartIds, queuePrefix } from "../decisions/queue.js";
+import { aboutPartPrefix, queuedOperation, queuePartIds, queuePrefix } from "../decisions/queue.js";
 import type { OpenOperation } from "../operation.js";
-import { stateOf } from "../state.js";
+import { emptyState, stateOf } from "../state.js";
 import type { Store, StoredPart, StoredResource } from "../store.js";
 
 /** Which of the operations that wait behind the record are wanted: those about some parts, or all. */
@@ -12,6 +12,7 @@ export interface ReadWithQueue {
   readonly waiting: ReadonlyMap<string, string>;
 }
 
+const nothingWaits: ReadonlyMap<string, string> = new Map();
 /** Parts that are read in one go. */
 const pageSize = 500;
 /** Of one part, no more waiting operations than this are looked for. */
@@ -32,7 +33,7 @@ export async function readWithQueue(
   let found = await store.read(key, parts);
   for (let tries = 1; ; tries++) {
     if (found === undefined || behind.length === 0 || stateOf(found.record).queued === 0)
-      return { found, waiting: new Map() };
+      return { found, waiting: nothingWaits };
     const queue = behind === "all" ? await allParts(store, key, queuePrefix) : [];
     const ids = behind === "all" ? [] : await queuedAbout(store, key, behind);
     const again: StoredResource | undefined = await store.read(key, [...parts, ...ids]);
@@ -49,8 +50,10 @@ export async function readWithQueue(
   }
 }
 
-export function operationsIn(waiting: ReadonlyMap<string, string>): readonly OpenOperation[] {
-  return Array.from(waiting.values(), (body) => JSON.parse(body) as OpenOperation);
+export function operationsIn({ found, waiting }: ReadWithQueue): readonly OpenOperation[] {
+  if (waiting.size === 0) return [];
+  const state = found === undefined ? emptyState : stateOf(found.record);
+  return Array.from(waiting.values(), (body) => queuedOperation(body, state));
 }
 
 function isAbout(body: string, parts: Behind): boolean {

@@ -1,9 +1,10 @@
 import type { Around } from "../around.js";
 import { nextDelayMs } from "../decisions/backoff.js";
+import { decideRetry, messageOf } from "../decisions/decide-retry.js";
 import { type Draft, partsToSettle } from "../decisions/draft.js";
 import { rulesOf } from "../decisions/kind.js";
-import { queuePrefix } from "../decisions/queue.js";
-import { endedBadly, isBare, pruning, type Retention } from "../decisions/retention.js";
+import { mostEnds, queuedOperation, queuePrefix } from "../decisions/queue.js";
+import type { Retention } from "../decisions/retention.js";
 import { isPast, nextLook, nextLookBeside, overdue, runnable } from "../decisions/schedule.js";
 import { Interrupted, JournalError, Permanent } from "../errors.js";
 import type { Json } from "../json.js";
@@ -11,10 +12,9 @@ import { type CrashPoint, factsOf, type Observe } from "../observe.js";
 import { type Attribution, becauseOf, type OpenOperation, type Outcome } from "../operation.js";
 import type { Page, Part, PartPage } from "../page.js";
 import type { Reader } from "../reader.js";
-import type { Decide, ResourceChange, Transacted } from "../resource.js";
+import type { Decide, Resource, ResourceChange, Transacted } from "../resource.js";
 import type { ResourceState } from "../state.js";
-import type { Store, StoredEntry, StoredPart } from "../store.js";
-import { toEntry } from "../to-entry.js";
+import type { Store, StoredPart } from "../store.js";
 import {
   Attempt,
   type AttemptEnd,
@@ -28,9 +28,9 @@ import { type Effect, effectPart, outlivedNotes } from "./effects.js";
 import type { Lanes } from "./lanes.js";
 import type { Leases } from "./leases.js";
 import { type Origin, originFrom, originSeqs, resultsFrom } from "./origin.js";
+import { Pruner } from "./pruner.js";
 import type { StoreTime } from "./time.js";
 import { Unrecorded } from "./unrecorded.js";
-import { messageOf, verdictOn } from "./verdict.js";
 import type { Seen, Tenure, WriteOptions, Writer } from "./writer.js";
 
 export type OperationKinds = Readonly<Record<string, OperationKind>>;
@@ -69,6 +69,8 @@ export interface RunnerPorts {
   readonly settled: (draft: Draft) => void;
   /** Someone has to look for due work by then. */
   readonly lookBy: (at: number | null) => void;
+  /** Makes sure that a place in the lane still is one, before something begins in it; if not, `lanes` knows. */
+  readonly confirmPlace: (lane: string) => Promise<void>;
   /** A place in a lane has become free. */
   readonly freed: (lane: string) => void;
   /** Keeps work in sight until it is over, with the cell in use; errors of it are dealt with there. */
@@ -81,27 +83,21 @@ const lostRunnersBeforeBackoff = 20;
 const unknownKindMs = 10_000;
 /** A resource for which nothing could be done is looked at again after so long. */
 const failedTendMs = 10_000;
-/** Entries that retention looks at in one go. */
-const pruneBatch = 2_000;
-const prunePages = 10;
-/** How long it may take to keep entries elsewhere, and when it is tried again after it has failed. */
-const archiveWithinMs = 30_000;
-const archiveAgainMs = 600_000;
-/** Parts that are read in one go. */
-const partsPage = 100;
 /** Queued operations that are looked at in one go. */
 const queuePage = 500;
 
 /** Runs the operations of held resources: run → record → retry or settle. What it knows is in the record; it can be killed anywhere. */
 export class Runner implements AttemptHost {
   readonly #ports: RunnerPorts;
-  /** Cells with work that found no room, and the lanes in which it looked for it. */
-  readonly #hungry = new Map<Cell, Set<string>>();
+  /** Cells with work that found no room, and for how many operations in which lanes. */
+  readonly #hungry = new Map<Cell, ReadonlyMap<string, number>>();
   readonly #unrecorded: Unrecorded;
+  readonly #pruner: Pruner;
 
   constructor(ports: RunnerPorts) {
     this.#ports = ports;
     this.#unrecorded = new Unrecorded(ports.random);
+    this.#pruner = new Pruner({ ...ports, write: (cell, write) => this.#write(cell, null, write) });
   }
 
   /**
@@ -116,18 +112,19 @@ export class Runner implements AttemptHost {
       this.#interruptEnded(cell);
       await this.#endOverdue(cell);
       await this.#endOverdueQueued(cell);
-      await this.#pruneIfDue(cell);
+      await this.#endOverdue(cell);
+      await this.#pruner.pruneIfDue(cell);
       await this.#backOffIfPoisonous(cell);
       if (cell.held === undefined || cell.snapshot === null || cell.snapshot === undefined) return;
       const { state } = cell.snapshot;
-      const hungryFor = new Set<string>();
+      const hungryFor = new Map<string, number>();
       const now = this.now();
       const notBefore = this.#unrecorded.until(cell.key);
       for (const operation of mayBegin() && notBefore <= now ? runnable(state, now) : []) {
         if (cell.attempts.has(operation.id) || isExcluded(operation, cell.attempts.values())) continue;
         if (spare === operation.lane) spare = null;
         else if (!lanes.tryEnter(operation.lane)) {
-          hungryFor.add(operation.lane);
+          hungryFor.set(operation.lane, (hungryFor.get(operation.lane) ?? 0) + 1);
           continue;
         }
         this.#begin(cell, operation, origins.get(operation.id), state);
@@ -150,10 +147,17 @@ export class Runner implements AttemptHost {
     }
   }
 
+  /** How many operations of resources that are held wait for a place in the lane. */
+  awaited(lane: string): number {
+    let awaited = 0;
+    for (const [cell, wanted] of this.#hungry) if (cell.held !== undefined) awaited += wanted.get(lane) ?? 0;
+    return awaited;
+  }
+
   /** A resource that waits for a place which there is now, if there is one. It is then no longer waiting. */
   takeHungry(): Cell | undefined {
     for (const [cell, wanted] of this.#hungry) {
-      if (cell.held !== undefined && ![...wanted].some((lane) => this.#ports.lanes.hasRoom(lane))) continue;
+      if (cell.held !== undefined && ![...wanted.keys()].some((lane) => this.#ports.lanes.hasRoom(lane))) continue;
       this.#hungry.delete(cell);
       if (cell.held !== undefined) return cell;
     }
@@ -212,12 +216,17 @@ export class Runner implements AttemptHost {
     );
   }
 
-  async change(attempt: Attempt, change: ResourceChange): Promise<void> {
-    await this.#record(attempt, "goes on", (draft, { id }) => draft.apply(change, attempt.attribution, id));
+  async change(attempt: Attempt, decide: (resource: Resource) => ResourceChange, wanted: EffectOptions): Promise<void> {
+    let cancels = false;
+    const write = (draft: Draft, { id }: OpenOperation) => {
+      const change = decide(draft.before());
+      draft.apply(change, attempt.attribution, id);
+      cancels = change.cancel !== undefined;
+    };
+    await this.#record(attempt, "goes on", write, wanted);
     // What runs beside it may have been cancelled.
     const cell = this.#ports.cells.get(attempt.key);
-    if (change.cancel !== undefined && cell !== undefined)
-      this.#ports.follow("tend", cell, () => cell.serial(() => this.tend(cell)));
+    if (cancels && cell !== undefined) this.#ports.follow("tend", cell, () => cell.serial(() => this.tend(cell)));
   }
 
   async readSteps(attempt: Attempt, steps: OpenOperation["steps"]): Promise<ReadonlyMap<string, Json>> {
@@ -290,115 +299,41 @@ export class Runner implements AttemptHost {
         else draft.settle(open, { kind: "cancelled", reason: open.cancel.reason }, open.cancel.attribution);
       }
     });
+    // An end may have cancelled others, by its kind's `settle`: those that nobody runs end as well, and those that run are told.
+    if (cell.held !== undefined) await this.#endOverdue(cell);
   }
 
-  /** The same for those that wait in parts, a page at a time. */
+  /** The same for those that wait in parts. */
   async #endOverdueQueued(cell: Cell): Promise<void> {
     const now = this.now();
     if (cell.held === undefined || !cell.snapshot || !isPast(cell.snapshot.state.queuedDeadlineAt, now)) return;
     const { store, writer } = this.#ports;
-    const { seq } = cell.snapshot.record;
+    const { record, state } = cell.snapshot;
+    const { seq } = record;
     const late: string[] = [];
     let rest: number | null = null;
     for (let after: string | null = null; ; ) {
       const range = { prefix: queuePrefix, after, limit: queuePage };
       const page: readonly StoredPart[] = await writer.persist("read", () => store.parts(cell.key, range));
       for (const { body } of page) {
-        const { id, deadlineAt } = JSON.parse(body) as OpenOperation;
-        if (isPast(deadlineAt, now)) late.push(id);
+        const { id, deadlineAt, cancel } = queuedOperation(body, state);
+        if (cancel !== null || isPast(deadlineAt, now)) late.push(id);
         else if (deadlineAt !== null) rest = Math.min(rest ?? deadlineAt, deadlineAt);
       }
       after = page.at(-1)?.id ?? null;
       if (page.length < queuePage) break;
     }
-    // In bites, so that no commit is too large: the next one follows at once.
-    const bite = late.slice(0, queuePage);
     const failed = pastDeadline({ lastError: null });
-    await this.#write(cell, null, (draft) => {
-      // What others have queued since it was read may have an earlier deadline: then it is looked at again.
-      const certain = bite.length === late.length && draft.base.seq === seq;
-      draft.settleQueued(bite, failed, certain ? rest : now);
-    });
-    if (bite.length < late.length) await this.#endOverdueQueued(cell);
-  }
-
-  async #pruneIfDue(cell: Cell): Promise<void> {
-    if (cell.held === undefined || !cell.snapshot || !isPast(cell.snapshot.state.pruneAt, this.now())) return;
-    const { store, writer, leases, retention, reached, observe } = this.#ports;
-    const { state, record } = cell.snapshot;
-    const entries: StoredEntry[] = [];
-    let complete = false;
-    // Behind what is kept for ever there may be what goes, so it does not stop at the first page.
-    for (let pages = 0; pages < prunePages && !complete; pages++) {
-      const range = { kind: "after", after: entries.at(-1)?.seq ?? 0, limit: pruneBatch } as const;
-      const page = await writer.persist("read", () => store.entries(cell.key, range));
-      entries.push(...page);
-      complete = page.length < pruneBatch;
-    }
-    const needed = await this.#neededEntries(cell, entries);
-    const plan = pruning(entries, complete, retention, this.now(), state.gone, needed);
-    const isUnused = state.gone && state.open.length === 0 && state.queued === 0;
-    const keptLongEnough = (retention.goneMs ?? 0) === 0 || isBare(entries);
-    const nothingLeft = isUnused && keptLongEnough && complete && plan.delete.length === entries.length;
-    const deleted = new Set(plan.delete);
-    const going = nothingLeft ? entries : entries.filter(({ seq }) => deleted.has(seq));
-    // First it is kept elsewhere, then it is removed: killed in between, it is kept twice and not lost.
-    if (!(await this.#archived(cell, going))) {
-      await this.#write(cell, null, (draft) => draft.prune([], this.now() + archiveAgainMs));
-      return;
-    }
-    reached("before prune");
-    if (!nothingLeft) {
-      await this.#write(cell, null, (draft) =>
-        draft.prune(plan.delete, draft.base.seq === record.seq ? plan.nextAt : this.now()),
-      );
-      observe({ kind: "pruned", key: cell.key, entries: plan.delete.length, removed: false });
-    } else {
-      const expected = { seq: record.seq, epoch: record.epoch };
-      const removed = await writer.persist("remove", () => store.remove(cell.key, expected));
-      // Else others have changed it meanwhile, or a try whose answer was lost has removed it.
-      if (removed) cell.snapshot = null;
-      else await writer.refresh(cell);
-      if (cell.snapshot === null) observe({ kind: "pruned", key: cell.key, entries: entries.length, removed: true });
-      if (!leases.isOurs(cell, cell.snapshot?.record)) leases.drop(cell);
-    }
-    reached("after prune");
-  }
-
-  /** `false`: it could not be, and nothing may be removed. Whatever is wrong there, the resource's operations go on. */
-  async #archived(cell: Cell, entries: readonly StoredEntry[]): Promise<boolean> {
-    const { archive } = this.#ports.retention;
-    if (archive === undefined || entries.length === 0) return true;
-    let callOff = (): void => undefined;
-    try {
-      const late = new Promise<never>((_, reject) => {
-        const error = new Error(`the archive has not answered within ${archiveWithinMs} ms`);
-        callOff = this.after(archiveWithinMs, () => reject(error));
+    // In bites, so that no commit is too large. Also where none is late, that it was looked at is noted.
+    for (let from = 0; from === 0 || from < late.length; from += mostEnds) {
+      if (cell.held === undefined) return;
+      await this.#write(cell, null, (draft) => {
+        // What others have queued since it was read, or the ends before, may have an earlier deadline: then it is looked at again.
+        const certain = late.length <= mostEnds && draft.base.seq === seq;
+        draft.settleQueued(late.slice(from, from + mostEnds), failed, certain ? rest : now, certain);
       });
-      await Promise.race([archive(cell.key, entries.map(toEntry)), late]);
-      return true;
-    } catch (error) {
-      this.#ports.observe({ kind: "archive failed", key: cell.key, entries: entries.length, error });
-      return false;
-    } finally {
-      callOff();
     }
-  }
-
-  /** Those that the resource still refers to. */
-  async #neededEntries(cell: Cell, entries: readonly StoredEntry[]): Promise<ReadonlySet<number>> {
-    const { store, writer, kinds, retention } = this.#ports;
-    const numbers = new Set<number>();
-    if (retention.needed === undefined) return numbers;
-    const ids = new Set(endedBadly(entries).flatMap((ended) => partsToSettle(rulesOf(kinds, ended.kind) ?? {}, ended)));
-    const wanted = [...ids];
-    for (let from = 0; from < wanted.length; from += partsPage) {
-      const page = wanted.slice(from, from + partsPage);
-      const found = await writer.persist("read", () => store.read(cell.key, page));
-      const parts = new Map(Array.from(found?.parts ?? [], ([id, body]) => [id, JSON.parse(body) as Json]));
-      for (const seq of retention.needed(parts)) numbers.add(seq);
-    }
-    return numbers;
+    if (late.length > mostEnds) await this.#endOverdueQueued(cell);
   }
 
   /** Many runners in a row came and went without recording anything: what they ran may have taken them down. It has to wait. */
@@ -451,7 +386,7 @@ export class Runner implements AttemptHost {
 
   async #attempt(cell: Cell, attempt: Attempt, given: Origin | undefined, data: Json): Promise<void> {
     const { operation } = attempt;
-    const { store, writer, kinds, reached, observe, graceMs, mayRecord } = this.#ports;
+    const { store, writer, lanes, kinds, reached, observe, graceMs, mayRecord, confirmPlace } = this.#ports;
     const kind = rulesOf(kinds, operation.kind) as OperationKind | undefined;
     if (kind === undefined) return this.#leaveToOthers(attempt);
     const read = () => store.entries(cell.key, { kind: "numbers", seqs: originSeqs(operation) });
@@ -459,6 +394,9 @@ export class Runner implements AttemptHost {
     // Between the claim and here the whole process may have stood still: then another one may have run it, and even ended it.
     await this.confirmLease(attempt);
     if (attempt.interrupted?.why === "lease-lost") return;
+    // It was given a place before all that. What the place stood on may be another process's by now; then it waits for the next one.
+    await confirmPlace(operation.lane);
+    if (!lanes.mayBegin(operation.lane)) return;
     reached("before attempt");
     observe({ kind: "attempt started", ...attempt.facts, attempt: operation.attempts + 1 });
     attempt.watchDeadline();
@@ -493,7 +431,7 @@ export class Runner implements AttemptHost {
     this.observe({ kind: "unknown kind", ...attempt.facts });
     const reason = `this process does not know the kind "${operation.kind}"`;
     await this.#record(attempt, "ends", (draft, open) =>
-      draft.postpone(open, this.now() + unknownKindMs, reason, null, becauseOf(open)),
+      draft.postpone(open, this.now() + unknownKindMs, reason, becauseOf(open)),
     );
   }
 
@@ -508,7 +446,7 @@ export class Runner implements AttemptHost {
         if (end.by.why === "cancelled") return this.#settle(attempt, { kind: "cancelled", reason: end.by.message });
         return;
       case "threw":
-        return this.#judge(attempt, kind, end.error);
+        return this.#judge(attempt, kind, end);
     }
   }
 
@@ -520,47 +458,43 @@ export class Runner implements AttemptHost {
     const parts = rules?.settle === undefined ? [] : partsToSettle(rules, attempt.operation);
     const settle = (draft: Draft, open: OpenOperation) =>
       draft.settle(describeFirst(draft, open, attempt, said), outcome, attempt.attribution);
-    await this.#record(attempt, "ends", settle, parts);
+    await this.#record(attempt, "ends", settle, { parts });
     this.reached("after operation is settled");
   }
 
-  async #sleep(
-    attempt: Attempt,
-    { wait: name, until, poll }: Extract<AttemptEnd, { readonly kind: "asleep" }>,
-  ): Promise<void> {
+  async #sleep(attempt: Attempt, end: AttemptEnd & { readonly kind: "asleep" }): Promise<void> {
+    const { waits } = end;
     this.reached("before wait is recorded");
     const said = attempt.takeDescription();
-    await this.#record(attempt, "ends", (draft, open) => {
-      const described = describeFirst(draft, open, attempt, said);
-      if (poll !== undefined) {
-        draft.rest(described, [name, until, poll.looks, poll.since]);
-        return;
-      }
-      const wait = open.waits.some(([begun]) => begun === name) ? null : name;
-      draft.postpone(described, until, `waits: ${name}`, wait, attempt.attribution);
-    });
-    this.observe({ kind: "waiting", ...attempt.facts, until });
+    await this.#record(attempt, "ends", (draft, open) =>
+      draft.sleep(describeFirst(draft, open, attempt, said), waits, attempt.attribution, end),
+    );
+    this.observe({ kind: "waiting", ...attempt.facts, until: Math.min(...waits.map(({ until }) => until)) });
     this.reached("after wait is recorded");
   }
 
   /** The class of the error is the decision. */
-  async #judge(attempt: Attempt, kind: OperationKind, error: unknown): Promise<void> {
+  async #judge(
+    attempt: Attempt,
+    kind: OperationKind,
+    { error, waits }: AttemptEnd & { readonly kind: "threw" },
+  ): Promise<void> {
     if (error instanceof JournalError && error.code === "lease-lost") return;
     const { attribution } = attempt;
     // As it is now: a step that this attempt has recorded has ended the row of failures.
     const operation =
       this.#cellOf(attempt).snapshot?.state.open.find(({ id }) => id === attempt.operation.id) ?? attempt.operation;
-    const verdict = verdictOn(error, operation, kind, this.#ports.random);
-    if (verdict.kind === "fail") return this.#settle(attempt, { kind: "failed", error: verdict.error });
-    const until = Math.min(this.now() + verdict.afterMs, operation.deadlineAt ?? Number.MAX_SAFE_INTEGER);
+    const decision = decideRetry(error, operation, kind, this.#ports.random);
+    if (decision.kind === "fail") return this.#settle(attempt, { kind: "failed", error: decision.error });
+    const until = Math.min(this.now() + decision.afterMs, operation.deadlineAt ?? Number.MAX_SAFE_INTEGER);
     this.reached("before retry is recorded");
     const said = attempt.takeDescription();
     await this.#record(attempt, "ends", (draft, open) => {
       const described = describeFirst(draft, open, attempt, said);
-      if (verdict.kind === "retry") draft.retry(described, until, verdict.error, attribution);
-      else draft.postpone(described, until, verdict.reason, null, attribution);
+      if (decision.kind === "retry") draft.retry(described, until, decision.error, attribution, waits);
+      else draft.postpone(described, until, decision.reason, attribution, waits);
     });
-    if (verdict.kind === "wait") this.observe({ kind: "waiting", ...attempt.facts, until });
+    if (decision.kind === "wait") this.observe({ kind: "waiting", ...attempt.facts, until });
     else this.observe({ kind: "retrying", ...attempt.facts, attempt: operation.attempts + 1, until, error });
     this.reached("after retry is recorded");
   }
@@ -575,7 +509,7 @@ export class Runner implements AttemptHost {
     attempt: Attempt,
     then: "goes on" | "ends",
     write: (draft: Draft, operation: OpenOperation) => void,
-    parts: readonly string[] = [],
+    wanted: EffectOptions = {},
   ): Promise<void> {
     const cell = this.#cellOf(attempt);
     const record = (draft: Draft) => {
@@ -583,6 +517,8 @@ export class Runner implements AttemptHost {
       if (cell.attempts.get(attempt.operation.id) !== attempt) throw new JournalError("lease-lost");
       const open = draft.state.open.find(({ id }) => id === attempt.operation.id);
       if (open === undefined) throw new JournalError("lease-lost", "the operation was ended by another engine");
+      // The answer was lost to a commit that has recorded the end of the attempt already.
+      if (then === "ends" && open.attempts > attempt.operation.attempts) return;
       if (open.cancel === null) return write(draft, open);
       if (then === "ends") {
         return draft.settle(open, { kind: "cancelled", reason: open.cancel.reason }, open.cancel.attribution);
@@ -591,7 +527,7 @@ export class Runner implements AttemptHost {
       attempt.interrupt(reason);
       throw reason;
     };
-    const options = { parts, mayGoOn: () => this.#mayGoOn(attempt) };
+    const options = { ...wanted, mayGoOn: () => this.#mayGoOn(attempt) };
     await cell.serial(() => this.#write(cell, then === "ends" ? attempt : null, record, options));
   }
 
@@ -611,7 +547,11 @@ export class Runner implements AttemptHost {
       (newDraft, seen) => {
         othersWrote ||= known !== undefined && seen.snapshot?.record.seq !== known;
         if (cell.held === undefined || !leases.isOurs(cell, seen.snapshot?.record)) {
-          leases.taken(cell);
+          if (seen.mayBeMade && frees) {
+            // It was given back, if that came to be, and others may have it already, and rightly so: that says nothing of this engine.
+            leases.drop(cell);
+            lookBy(seen.snapshot?.record.dueAt ?? null);
+          } else leases.taken(cell);
           throw new JournalError("lease-lost");
         }
         const draft = newDraft();

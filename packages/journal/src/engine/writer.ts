@@ -1,11 +1,12 @@
 import type { Clock } from "../clock.js";
 import { nextDelayMs } from "../decisions/backoff.js";
-import { Draft, NeedsParts } from "../decisions/draft.js";
+import { Draft } from "../decisions/draft.js";
+import { NeedsParts } from "../decisions/draft-parts.js";
 import type { Kinds } from "../decisions/kind.js";
 import type { Moment } from "../decisions/operation-state.js";
 import { queuePrefix, windowSize } from "../decisions/queue.js";
 import type { Retention } from "../decisions/retention.js";
-import { laneOf } from "../decisions/schedule.js";
+import { laneOf, mayBePassedOver, passedOverLabel } from "../decisions/schedule.js";
 import { JournalError } from "../errors.js";
 import { limits } from "../limits.js";
 import { behindReserved, isReserved } from "../names.js";
@@ -25,9 +26,12 @@ export interface Seen extends Moment {
   readonly behind: readonly OpenOperation[];
   /** Whether that is all of them. */
   readonly hasQueue: boolean;
+  /** The change was tried before, may have come to be, and brought no entry that would tell: the decision has to see that by itself. */
+  readonly mayBeMade: boolean;
 }
 
-export interface Plan<Result> {
+/** What came of deciding on a change: the answer to who asked, and what is to be written. */
+export interface DraftedChange<Result> {
   readonly result: Result;
   /** Nothing is written if it is missing or empty. */
   readonly draft?: Draft;
@@ -97,7 +101,7 @@ export class Writer {
   /** Must be called within the cell's `serial`. */
   async change<Result>(
     cell: Cell,
-    plan: (draft: () => Draft, seen: Seen) => Plan<Result>,
+    decide: (draft: () => Draft, seen: Seen) => DraftedChange<Result>,
     options: WriteOptions = {},
   ): Promise<Result> {
     let wanted = options.parts ?? [];
@@ -105,6 +109,7 @@ export class Writer {
     let read: PartsRead = nothingRead;
     // What was read for this very change is fresh; what the cell remembers may be old if other processes write, too.
     let fresh = false;
+    let mayBeMade = false;
     if (cell.snapshot === undefined && cell.held === undefined && options.likelyNew) {
       cell.snapshot = null;
       read = { ...nothingRead, texts: new Map(wanted.map((id) => [id, null])) };
@@ -123,12 +128,13 @@ export class Writer {
       const leased = cell.held !== undefined || isLeased(snapshot);
       const { texts: parts, waiting } = read;
       const { isPaused } = this.#ports;
-      const seen: Seen = { snapshot, leased, parts, behind: waiting, hasQueue: read.hasQueue, now, isPaused };
-      let planned: Plan<Result>;
+      const { hasQueue } = read;
+      const seen: Seen = { snapshot, leased, parts, behind: waiting, hasQueue, mayBeMade, now, isPaused };
+      let drafted: DraftedChange<Result>;
       try {
-        planned = plan(() => this.#draft(cell.key, seen), seen);
-        const { draft } = planned;
-        if (draft?.wantsRefill) await this.#refill(draft, options);
+        drafted = decide(() => this.#draft(cell.key, seen), seen);
+        const { draft } = drafted;
+        if (draft?.operations.wantsRefill) await this.#refill(draft, options);
       } catch (error) {
         // A decision on what was guessed or remembered counts only if it can be committed; a refusal has to be fresh.
         if (error instanceof NeedsParts) {
@@ -139,14 +145,14 @@ export class Writer {
         fresh = true;
         continue;
       }
-      const { draft, result } = planned;
+      const { draft, result } = drafted;
       if (draft === undefined || draft.isEmpty) {
         if (fresh) return result;
         read = await this.#read(cell, wanted, behind, options);
         fresh = true;
         continue;
       }
-      const asked = planned.tenure?.(draft, seen) ?? keep;
+      const asked = drafted.tenure?.(draft, seen) ?? keep;
       // J2: what brings no entry leaves the seq as it is, so that the epoch has to tell others that the record has changed.
       const tenure = draft.entries.length === 0 ? { ...asked, raisesEpoch: true } : asked;
       const epoch = epochAfter(seen, tenure);
@@ -156,10 +162,11 @@ export class Writer {
       if (options.confirm !== undefined) await options.confirm();
       options.beforeCommit?.();
       const outcome = await this.#commit(change, options);
-      if (outcome !== "conflict") {
+      if (outcome.kind === "committed") {
         cell.snapshot = outcome.certain ? { record: recordAfter(change, snapshot), state: draft.state } : undefined;
         return result;
       }
+      mayBeMade ||= outcome.mayBeMade;
       this.#checkGiveUp(options, "contention");
       if (++conflicts > hurriedConflicts) await this.#pause(conflicts - hurriedConflicts);
       read = await this.#read(cell, wanted, behind, options);
@@ -189,8 +196,8 @@ export class Writer {
           this.#failing = true;
           this.#ports.observe({ kind: "store failed", doing, error });
         }
-        const verdict = options.mayGoOn?.();
-        if (verdict !== undefined) throw verdict;
+        const refusal = options.mayGoOn?.();
+        if (refusal !== undefined) throw refusal;
         this.#checkGiveUp(options, "store-unavailable", error);
         await this.#pause(failures, options.giveUpAt);
       }
@@ -200,19 +207,22 @@ export class Writer {
   async #read(cell: Cell, parts: readonly string[], behind: Behind, options: WriteOptions): Promise<PartsRead> {
     for (let conflicts = 1; ; conflicts++) {
       const ask = () => readWithQueue(this.#ports.store, cell.key, parts, behind);
-      const { found, waiting } = await this.persist("read", ask, options);
+      const whole = await this.persist("read", ask, options);
+      const { found, waiting } = whole;
       cell.snapshot =
         found === undefined ? null : { record: found.record, state: stateAt(found.record, cell.snapshot) };
       const texts = new Map<string, string | null>(parts.map((id) => [id, found?.parts.get(id) ?? null]));
       for (const [id, body] of waiting) texts.set(id, body);
-      const read = { texts, waiting: operationsIn(waiting), hasQueue: behind === "all" };
+      const read = { texts, waiting: operationsIn(whole), hasQueue: behind === "all" };
       if (options.partsUnder === undefined || found === undefined) return read;
       const under = new Map<string, string>();
       for (const prefix of options.partsUnder) await this.#readUnder(cell.key, prefix, under, options);
       for (const [id, body] of under) texts.set(id, body);
       // They were read after the record: of one moment only if that is where it was. A decision that changes nothing is held to no seq.
       const versions = await this.persist("read", () => this.#ports.store.versions([cell.key]), options);
-      if (versions.get(cell.key)?.seq === found.record.seq) return read;
+      // The seq alone is not enough: a resource that was removed and made anew may be as long as the one before.
+      const version = versions.get(cell.key);
+      if (version?.seq === found.record.seq && version.epoch === found.record.epoch) return read;
       this.#checkGiveUp(options, "contention");
       if (conflicts > hurriedConflicts) await this.#pause(conflicts - hurriedConflicts);
     }
@@ -241,8 +251,8 @@ export class Writer {
 
   async #refill(draft: Draft, options: WriteOptions): Promise<void> {
     // Those that this very draft takes away do not count.
-    const range = { prefix: queuePrefix, after: null, limit: windowSize + draft.deleteParts.size };
-    draft.refill(await this.persist("read", () => this.#ports.store.parts(draft.base.key, range), options));
+    const range = { prefix: queuePrefix, after: null, limit: windowSize + draft.parts.deleted.size };
+    draft.operations.refill(await this.persist("read", () => this.#ports.store.parts(draft.base.key, range), options));
   }
 
   /** Where nobody polls, word of a change is the only way in which another journal on the store can learn of it: all are told. */
@@ -271,9 +281,9 @@ export class Writer {
 
   /**
    * Commits, surely: if the answer was lost, the same change is tried again, and a conflict then means either that it had been
-   * committed (the entry carries its token) or that someone else was faster.
+   * committed (the entry carries its token) or that someone else was faster. Of a change without entries nothing tells which.
    */
-  async #commit(change: Change, options: WriteOptions): Promise<"conflict" | { readonly certain: boolean }> {
+  async #commit(change: Change, options: WriteOptions): Promise<Committed> {
     let answersLost = 0;
     let askedAt = 0;
     const outcome = await this.persist(
@@ -291,17 +301,15 @@ export class Writer {
     );
     if (outcome.kind === "committed") {
       this.#ports.time.learn(outcome.at, askedAt);
-      return { certain: true };
+      return { kind: "committed", certain: true };
     }
-    if (answersLost === 0) return "conflict";
-    if (change.entries.length === 0) {
-      const found = await this.persist("read", () => this.#ports.store.read(change.key, []), options);
-      return isMadeBy(change, found?.record) ? { certain: false } : "conflict";
-    }
+    if (answersLost === 0) return { kind: "conflict", mayBeMade: false };
+    if (change.entries.length === 0) return { kind: "conflict", mayBeMade: true };
     const first = (change.expected?.seq ?? 0) + 1;
     const ask = () => this.#ports.store.entries(change.key, { kind: "numbers", seqs: [first] });
     const [entry] = await this.persist("read", ask, options);
-    return entry?.token === change.token ? { certain: false } : "conflict";
+    if (entry?.token === change.token) return { kind: "committed", certain: false };
+    return { kind: "conflict", mayBeMade: false };
   }
 
   #checkGiveUp({ giveUpAt }: WriteOptions, code: "contention" | "store-unavailable", cause?: unknown): void {
@@ -318,6 +326,11 @@ export class Writer {
   }
 }
 
+/** `certain`: nothing has happened to the resource since, as far as the store has said. */
+type Committed =
+  | { readonly kind: "committed"; readonly certain: boolean }
+  | { readonly kind: "conflict"; readonly mayBeMade: boolean };
+
 interface PartsRead {
   readonly texts: ReadonlyMap<string, string | null>;
   readonly waiting: readonly OpenOperation[];
@@ -330,11 +343,6 @@ const nothingRead: PartsRead = { texts: new Map(), waiting: [], hasQueue: false 
 function stateAt(record: StoredRecord, before: Snapshot | null | undefined): ResourceState {
   const isSame = before?.record.seq === record.seq && before.record.state === record.state;
   return isSame ? before.state : stateOf(record);
-}
-
-/** Whether a change without entries, which no token tells of, is what made the record what it is. */
-function isMadeBy({ expected, epoch, state }: Change, record: StoredRecord | undefined): boolean {
-  return record?.seq === expected?.seq && record?.epoch === epoch && record.state === state;
 }
 
 const keep: Tenure = { lease: "keep", raisesEpoch: false, dueAt: "keep", wake: false };
@@ -362,6 +370,8 @@ function isLease(lease: Tenure["lease"]): lease is Lease {
 function toChange(draft: Draft, snapshot: Snapshot | null, tenure: Tenure, epoch: number, followed: boolean): Change {
   const before = snapshot?.state.labels ?? {};
   const after = draft.state.labels;
+  const wasPassedOver = snapshot !== null && mayBePassedOver(snapshot.state);
+  const isPassedOver = mayBePassedOver(draft.state);
   return {
     key: draft.base.key,
     expected: snapshot === null ? null : { seq: snapshot.record.seq, epoch: snapshot.record.epoch },
@@ -372,15 +382,24 @@ function toChange(draft: Draft, snapshot: Snapshot | null, tenure: Tenure, epoch
     lease: tenure.lease,
     dueAt: tenure.dueAt,
     entries: draft.entries,
-    putParts: draft.putParts.size === 0 ? [] : Array.from(draft.putParts, ([id, body]) => ({ id, body })),
-    deleteParts: draft.deleteParts.size === 0 ? [] : [...draft.deleteParts],
-    addLabels: before === after ? [] : labelsNotIn(after, before),
-    removeLabels: before === after ? [] : labelsNotIn(before, after),
+    putParts: draft.parts.put.size === 0 ? [] : Array.from(draft.parts.put, ([id, body]) => ({ id, body })),
+    deleteParts: draft.parts.deleted.size === 0 ? [] : [...draft.parts.deleted],
+    addLabels: [
+      ...(before === after ? [] : labelsNotIn(after, before)),
+      // Also if it should have it already: an earlier version that wrote the resource gave it none. To add it again changes nothing.
+      ...(isPassedOver ? mark : []),
+    ],
+    removeLabels: [
+      ...(before === after ? [] : labelsNotIn(before, after)),
+      ...(wasPassedOver && !isPassedOver ? mark : []),
+    ],
     deleteEntries: draft.deleteEntries,
     wake: tenure.wake,
     ...(followed && { followed }),
   };
 }
+
+const mark = [passedOverLabel];
 
 function labelsNotIn(labels: Readonly<Record<string, string>>, others: Readonly<Record<string, string>>): Label[] {
   const missing = Object.entries(labels).filter(

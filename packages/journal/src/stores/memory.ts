@@ -198,6 +198,10 @@ class MemoryStore implements Store {
     return freed;
   }
 
+  async gone(owners: readonly string[]): Promise<readonly string[]> {
+    return owners.filter((owner) => !this.#living.has(owner));
+  }
+
   async entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]> {
     const all = [...(this.#shelves.get(key)?.entries.values() ?? [])];
     switch (range.kind) {

@@ -36,6 +36,7 @@ export function interposedStore(store: Store, interpose: Interpose): Store {
     attend: through("attend"),
     leave: through("leave"),
     reap: through("reap"),
+    gone: through("gone"),
     entries: through("entries"),
     parts: through("parts"),
     find: through("find"),

@@ -17,6 +17,51 @@ export function checkCatalog(catalog: unknown): readonly Finding[] {
   return check.findings;
 }
 
+/**
+ * Of those rules, the ones on a service by itself; the paths of what is found go behind the service's own. Together with `checkUnique` they are
+ * all of them: whoever makes one catalog after the other looks at each service once.
+ */
+export function checkOffering(offering: unknown): readonly Finding[] {
+  const check = new Check();
+  const service = check.object("", offering);
+  if (service !== undefined) checkService(check, "", service, null);
+  return check.findings;
+}
+
+/** Of those rules, the ones on what no two services of a catalog may have in common. */
+export function checkUnique(offerings: readonly OfferingIds[]): readonly Finding[] {
+  if (areUnique(offerings)) return [];
+  const check = new Check();
+  const seen: Seen = { ids: new Map(), serviceNames: new Map() };
+  for (const [index, { id, name, planIds }] of offerings.entries()) {
+    const path = `services[${index}]`;
+    check.unique(seen.ids, `${path}.id`, id, "id");
+    check.unique(seen.serviceNames, `${path}.name`, name, "service name");
+    for (const [at, plan] of planIds.entries()) check.unique(seen.ids, `${path}.plans[${at}].id`, plan, "id");
+  }
+  return check.findings;
+}
+
+/** Whether there is nothing to say, told with less: no catalog of thousands of services says where everything stands in it. */
+function areUnique(offerings: readonly OfferingIds[]): boolean {
+  const [ids, names] = [new Set<string>(), new Set<string>()];
+  let count = 0;
+  for (const { id, name, planIds } of offerings) {
+    ids.add(id);
+    names.add(name);
+    for (const plan of planIds) ids.add(plan);
+    count += 1 + planIds.length;
+  }
+  return ids.size === count && names.size === offerings.length;
+}
+
+/** What tells a service from others. */
+export interface OfferingIds {
+  readonly id: string;
+  readonly name: string;
+  readonly planIds: readonly string[];
+}
+
 interface Seen {
   /** Of services and plans. */
   readonly ids: Map<string, string>;
@@ -27,10 +72,13 @@ const requirements = ["syslog_drain", "route_forwarding", "volume_mount"];
 const advisedLength = 255;
 const largestSchemaBytes = 65_536;
 
-function checkService(check: Check, path: string, service: JsonObject, seen: Seen): void {
+/** `null`: whatever others have. */
+function checkService(check: Check, path: string, service: JsonObject, seen: Seen | null): void {
   checkNaming(check, path, service);
-  check.unique(seen.ids, `${path}.id`, service.id, "id");
-  check.unique(seen.serviceNames, `${path}.name`, service.name, "service name");
+  if (seen !== null) {
+    check.unique(seen.ids, `${path}.id`, service.id, "id");
+    check.unique(seen.serviceNames, `${path}.name`, service.name, "service name");
+  }
   check.strings(`${path}.tags`, service.tags);
   for (const [at, requirement] of check.strings(`${path}.requires`, service.requires)) {
     if (!requirements.includes(requirement))
@@ -45,7 +93,7 @@ function checkService(check: Check, path: string, service: JsonObject, seen: See
   const names = new Map<string, string>();
   const plans = check.objects(`${path}.plans`, service.plans, { required: true, notEmpty: true });
   for (const [at, plan] of plans) {
-    check.unique(seen.ids, `${at}.id`, plan.id, "id");
+    if (seen !== null) check.unique(seen.ids, `${at}.id`, plan.id, "id");
     check.unique(names, `${at}.name`, plan.name, "plan name");
     checkPlan(check, at, plan, service.bindable === true);
   }

@@ -9,6 +9,7 @@ import { parseRetryAfter } from "./retry-after.js";
  * - `connection lost`: bytes of the request may have gone out, and no whole answer came back
  * - `timed out`, `called off`: no answer within the time of a request, none wanted any more; `sent` tells how far it had come
  * - `operation failed`, `operation timed out`: it was accepted and has failed, or has not ended in its time
+ * - `operation lost`: it was accepted, and the broker knows nothing of it; whether there is anything has to be found out
  */
 export type BrokerAnswerErrorKind =
   | "answer"
@@ -18,7 +19,8 @@ export type BrokerAnswerErrorKind =
   | "connection lost"
   | "called off"
   | "operation failed"
-  | "operation timed out";
+  | "operation timed out"
+  | "operation lost";
 
 /** An answer of a broker that says no, or that is none. What it said is kept as it came. */
 export class BrokerAnswerError extends Error {
@@ -38,7 +40,7 @@ export class BrokerAnswerError extends Error {
     message: string,
     options: ErrorOptions & {
       readonly kind: BrokerAnswerErrorKind;
-      readonly answer?: BrokerAnswer;
+      readonly answer?: Omit<BrokerAnswer, "text" | "etag">;
       /** Default: it may have been, unless there was no connection. */
       readonly sent?: boolean;
     },
@@ -59,9 +61,28 @@ export interface BrokerAnswer {
   readonly status: number;
   /** `undefined`: there is none, or it is not a JSON object. */
   readonly body: JsonObject | undefined;
+  /** As it came: numbers beyond 2^53 are whole in it. Empty: there is none. */
+  readonly text: string;
   readonly retryAfterMs: number | undefined;
   readonly etag: string | undefined;
 }
+
+/** What a broker answered to a call of the client. */
+export interface Answered<Body> {
+  readonly status: number;
+  readonly body: Body;
+  /** The body as it came. Numbers beyond 2^53 are whole in it, and in `body` they are not. */
+  readonly text: string;
+  /** When it asks to be asked again: at most an hour from now. */
+  readonly retryAfterMs: number | undefined;
+}
+
+/** The broker has finished, or goes on and says under which name. */
+export type Changed<Body> = Answered<Body> &
+  (
+    | { readonly kind: "done" }
+    | { readonly kind: "accepted"; readonly status: 202; readonly operation: string | undefined }
+  );
 
 /** Larger bodies are not read: a broker is not trusted with the platform's memory. */
 export const largestBody = 8 * 1024 * 1024;
@@ -81,6 +102,7 @@ export async function readAnswer(response: Response, now: () => number): Promise
   return {
     status: response.status,
     body: isJsonObject(body) ? body : undefined,
+    text,
     retryAfterMs: parseRetryAfter(response.headers.get("retry-after"), now),
     etag: response.headers.get("etag") ?? undefined,
   };
@@ -102,6 +124,12 @@ async function readText(response: Response): Promise<string> {
     }
     text += decoder.decode(value, { stream: true });
   }
+}
+
+/** What the broker says to it, for people. */
+export function reasonOf(answer: BrokerAnswer | undefined): string {
+  const said = answer?.body?.description;
+  return typeof said === "string" && said !== "" ? said : "it does not say why";
 }
 
 function textOf(value: unknown): string | undefined {

@@ -1,20 +1,39 @@
 import type { Catalog } from "../catalog/catalog.js";
-import { apiVersion, headerNames, type OriginatingIdentity, printOriginatingIdentity } from "../headers.js";
-import type {
-  BindRequest,
-  BindResponse,
-  DeleteResponse,
-  FetchBindingResponse,
-  FetchInstanceResponse,
-  LastOperationResponse,
-  ProvisionRequest,
-  ProvisionResponse,
-  UpdateRequest,
-  UpdateResponse,
+import { apiVersion, headerNames, printOriginatingIdentity } from "../headers.js";
+import { isJsonObject } from "../json.js";
+import {
+  type BindRequest,
+  type BindResponse,
+  type DeleteResponse,
+  type FetchBindingResponse,
+  type FetchInstanceResponse,
+  type LastOperationResponse,
+  longestOperation,
+  type ProvisionRequest,
+  type ProvisionResponse,
+  type UpdateRequest,
+  type UpdateResponse,
 } from "../messages.js";
-import { type BrokerAnswer, BrokerAnswerError, readAnswer } from "./broker-answer.js";
+import {
+  type Answered,
+  type BrokerAnswer,
+  BrokerAnswerError,
+  type Changed,
+  readAnswer,
+  reasonOf,
+} from "./broker-answer.js";
+import type {
+  CallOptions,
+  ChangeOptions,
+  DeleteOptions,
+  Hints,
+  PollOptions,
+  RequestOptions,
+  WaitOptions,
+} from "./call-options.js";
 import { isNotSent } from "./not-sent.js";
-import { defaultPace, nextPauseMs, OperationFailedError, type PollingPace, readPoll } from "./polling.js";
+import { defaultPace, type PollingPace } from "./polling.js";
+import { waitForOperation } from "./wait-for-operation.js";
 
 export interface ClientOptions {
   /** Where the broker is, up to but without `/v2`. */
@@ -28,56 +47,8 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch;
   readonly pace?: PollingPace;
   readonly now?: () => number;
-}
-
-export interface CallOptions {
-  /** Whose action this is. */
-  readonly identity?: OriginatingIdentity;
-  /** For tracing one request through both sides. */
-  readonly requestId?: string;
-  readonly signal?: AbortSignal;
-}
-
-export interface ChangeOptions extends CallOptions {
-  /** Whether the broker may answer before it has finished. Default true. */
-  readonly acceptsIncomplete?: boolean;
-}
-
-export interface DeleteOptions extends ChangeOptions {
-  readonly serviceId: string;
-  readonly planId: string;
-}
-
-/** What a broker answered. */
-export interface Answered<Body> {
-  readonly status: number;
-  readonly body: Body;
-  /** When it asks to be asked again: at most an hour from now. */
-  readonly retryAfterMs: number | undefined;
-}
-
-/** The broker has finished, or goes on and says under which name. */
-export type Changed<Body> = Answered<Body> &
-  (
-    | { readonly kind: "done" }
-    | { readonly kind: "accepted"; readonly status: 202; readonly operation: string | undefined }
-  );
-
-export interface PollOptions extends CallOptions {
-  readonly operation?: string | undefined;
-  readonly serviceId?: string;
-  /** The plan before the change. */
-  readonly planId?: string;
-}
-
-export interface WaitOptions extends PollOptions {
-  /** What the answer that began it advised: the first poll comes so long after it. Default: at once. */
-  readonly retryAfterMs?: number | undefined;
-  /** 410 then means that it is gone. */
-  readonly deleting?: boolean;
-  /** Seconds, as the plan's `maximum_polling_duration` says. Default a week. */
-  readonly maximumPollingDuration?: number;
-  readonly onPoll?: (last: LastOperationResponse | undefined) => void;
+  /** From 0 to 1: by how much the pauses between polls vary. */
+  readonly random?: () => number;
 }
 
 /** A typed client for any Open Service Broker. An answer that says no is thrown as a BrokerAnswerError. */
@@ -87,16 +58,16 @@ export interface Client {
     readonly etag: string | undefined;
     readonly retryAfterMs: number | undefined;
   }>;
-  provision(instance: string, request: ProvisionRequest, options?: ChangeOptions): Promise<Changed<ProvisionResponse>>;
+  provision(instance: string, request: ProvisionRequest, options?: RequestOptions): Promise<Changed<ProvisionResponse>>;
   fetchInstance(instance: string, options?: CallOptions & Hints): Promise<Answered<FetchInstanceResponse>>;
-  update(instance: string, request: UpdateRequest, options?: ChangeOptions): Promise<Changed<UpdateResponse>>;
+  update(instance: string, request: UpdateRequest, options?: RequestOptions): Promise<Changed<UpdateResponse>>;
   /** 410 counts as done. */
   deprovision(instance: string, options: DeleteOptions): Promise<Changed<DeleteResponse>>;
   bind(
     instance: string,
     binding: string,
     request: BindRequest,
-    options?: ChangeOptions,
+    options?: RequestOptions,
   ): Promise<Changed<BindResponse>>;
   fetchBinding(
     instance: string,
@@ -111,18 +82,15 @@ export interface Client {
     binding: string,
     options?: PollOptions,
   ): Promise<Answered<LastOperationResponse>>;
-  /** Polls until the operation has ended, as the broker advises; throws OperationFailedError if it failed or its time is up. */
+  /**
+   * Polls until the operation has ended, as the broker advises. Throws OperationFailedError if it failed, its time is up, or the broker knows
+   * nothing of it any more.
+   */
   waitForInstance(instance: string, options?: WaitOptions): Promise<LastOperationResponse>;
   waitForBinding(instance: string, binding: string, options?: WaitOptions): Promise<LastOperationResponse>;
 }
 
-export interface Hints {
-  readonly serviceId?: string;
-  readonly planId?: string;
-}
-
 const defaultTimeoutMs = 60_000;
-const longestPollingSeconds = 7 * 24 * 60 * 60;
 
 export function createClient(options: ClientOptions): Client {
   return new FetchClient(options);
@@ -150,7 +118,7 @@ class FetchClient implements Client {
   async provision(
     instance: string,
     request: ProvisionRequest,
-    options: ChangeOptions = {},
+    options: RequestOptions = {},
   ): Promise<Changed<ProvisionResponse>> {
     return this.#change("PUT", instancePath(instance), {}, request, options, [200, 201]);
   }
@@ -162,20 +130,20 @@ class FetchClient implements Client {
   async update(
     instance: string,
     request: UpdateRequest,
-    options: ChangeOptions = {},
+    options: RequestOptions = {},
   ): Promise<Changed<UpdateResponse>> {
     return this.#change("PATCH", instancePath(instance), {}, request, options, [200]);
   }
 
   async deprovision(instance: string, options: DeleteOptions): Promise<Changed<DeleteResponse>> {
-    return this.#change("DELETE", instancePath(instance), hints(options), undefined, options, [200, 410]);
+    return this.#delete(instancePath(instance), options);
   }
 
   async bind(
     instance: string,
     binding: string,
     request: BindRequest,
-    options: ChangeOptions = {},
+    options: RequestOptions = {},
   ): Promise<Changed<BindResponse>> {
     return this.#change("PUT", bindingPath(instance, binding), {}, request, options, [200, 201]);
   }
@@ -189,7 +157,7 @@ class FetchClient implements Client {
   }
 
   async unbind(instance: string, binding: string, options: DeleteOptions): Promise<Changed<DeleteResponse>> {
-    return this.#change("DELETE", bindingPath(instance, binding), hints(options), undefined, options, [200, 410]);
+    return this.#delete(bindingPath(instance, binding), options);
   }
 
   async instanceLastOperation(instance: string, options: PollOptions = {}): Promise<Answered<LastOperationResponse>> {
@@ -218,70 +186,55 @@ class FetchClient implements Client {
     return this.#ask("GET", `${path}/last_operation`, { ...hints(options), ...operation }, undefined, options);
   }
 
-  async #wait(path: string, options: WaitOptions): Promise<LastOperationResponse> {
-    const { pace = defaultPace, now = Date.now } = this.#options;
-    const seconds = Math.min(options.maximumPollingDuration ?? longestPollingSeconds, longestPollingSeconds);
-    const giveUpAt = now() + seconds * 1_000;
-    if (options.retryAfterMs !== undefined)
-      await pause(Math.min(nextPauseMs(0, options.retryAfterMs), seconds * 1_000), options.signal);
-    for (let polls = 0; ; polls++) {
-      // No answer is no reason to stop asking; being called off is.
-      const answer = await this.#poll(path, options).catch((error: unknown) => {
-        if (options.signal?.aborted) throw error;
-        return undefined;
-      });
-      const poll = readPoll(answer, options.deleting ?? false);
-      if (poll.kind === "gone") return { state: "succeeded", description: "the resource is gone" };
-      options.onPoll?.(poll.last);
-      if (poll.kind === "ended" && poll.last.state === "succeeded") return poll.last;
-      if (poll.kind === "ended") {
-        throw new OperationFailedError(
-          poll.last.description ?? "the operation has failed; the broker does not say why",
-          { kind: "operation failed", last: poll.last },
-        );
-      }
-      const leftMs = giveUpAt - now();
-      if (leftMs <= 0)
-        throw new OperationFailedError(`the operation has not ended within ${seconds} seconds`, {
-          kind: "operation timed out",
-          last: poll.last,
-        });
-      // However long the pause should be: there is a last look when the time is up.
-      await pause(Math.min(nextPauseMs(polls, answer?.retryAfterMs, pace), leftMs), options.signal);
-    }
+  #wait(path: string, options: WaitOptions): Promise<LastOperationResponse> {
+    const { pace = defaultPace, now = Date.now, random = Math.random } = this.#options;
+    return waitForOperation(options, {
+      pace,
+      now,
+      random,
+      poll: (operation) => this.#poll(path, { ...options, operation }),
+      deleteAgain: () => this.#delete(path, options),
+    });
+  }
+
+  #delete(path: string, options: Hints & ChangeOptions): Promise<Changed<DeleteResponse>> {
+    return this.#change("DELETE", path, hints(options), undefined, options, [200, 410]);
   }
 
   async #change<Body>(
     method: string,
     path: string,
     query: Readonly<Record<string, string>>,
-    body: object | undefined,
-    options: ChangeOptions,
+    request: object | undefined,
+    options: RequestOptions,
     done: readonly number[],
   ): Promise<Changed<Body>> {
     const incomplete = (options.acceptsIncomplete ?? true) ? { accepts_incomplete: "true" } : {};
+    const body = request === undefined ? undefined : requestText(request, options.parametersText);
     const answer = await this.#ask(method, path, { ...query, ...incomplete }, body, options);
-    const { retryAfterMs } = answer;
+    const { retryAfterMs, text } = answer;
     if (answer.status === 202) {
       const accepted = this.#body<Body & { operation?: unknown }>(answer, [202]);
       const operation = operationOf(accepted.operation, answer);
-      return { kind: "accepted", status: 202, body: accepted, operation, retryAfterMs };
+      return { kind: "accepted", status: 202, body: accepted, text, operation, retryAfterMs };
     }
     // 410 has nothing to say beyond its status.
     if (answer.status === 410 && done.includes(410))
-      return { kind: "done", status: 410, body: (answer.body ?? {}) as Body, retryAfterMs };
-    return { kind: "done", status: answer.status, body: this.#body<Body>(answer, done), retryAfterMs };
+      return { kind: "done", status: 410, body: (answer.body ?? {}) as Body, text, retryAfterMs };
+    return { kind: "done", status: answer.status, body: this.#body<Body>(answer, done), text, retryAfterMs };
   }
 
   #answered<Body>(answer: BrokerAnswer): Answered<Body> {
-    return { status: answer.status, body: this.#body(answer, [200]), retryAfterMs: answer.retryAfterMs };
+    const { status, text, retryAfterMs } = answer;
+    return { status, body: this.#body(answer, [200]), text, retryAfterMs };
   }
 
   #body<Body>(answer: BrokerAnswer, expected: readonly number[]): Body {
     if (!expected.includes(answer.status)) {
-      const said = answer.body?.description;
-      const why = typeof said === "string" && said !== "" ? said : "it does not say why";
-      throw new BrokerAnswerError(`the broker answered ${answer.status}: ${why}`, { kind: "answer", answer });
+      throw new BrokerAnswerError(`the broker answered ${answer.status}: ${reasonOf(answer)}`, {
+        kind: "answer",
+        answer,
+      });
     }
     if (answer.body === undefined)
       throw new BrokerAnswerError(`the broker answered ${answer.status} without a JSON object`, {
@@ -295,7 +248,7 @@ class FetchClient implements Client {
     method: string,
     path: string,
     query: Readonly<Record<string, string>>,
-    body: object | undefined,
+    body: string | undefined,
     { identity, requestId, signal }: CallOptions,
     more: Readonly<Record<string, string>> = {},
   ): Promise<BrokerAnswer> {
@@ -317,7 +270,7 @@ class FetchClient implements Client {
       // A redirect would take the credentials along to who knows where.
       redirect: "manual",
       signal: either,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(body !== undefined && { body }),
     };
     const call = this.#options.fetch ?? fetch;
     try {
@@ -342,13 +295,26 @@ class FetchClient implements Client {
 /** `undefined`: the broker names none, and is asked for its last operation. */
 function operationOf(operation: unknown, answer: BrokerAnswer): string | undefined {
   if (operation === undefined || operation === null || operation === "") return undefined;
-  if (typeof operation === "string") return operation;
+  if (typeof operation === "string" && operation.length <= longestOperation) return operation;
   // As if there were no body: it is not what the specification says it is.
   const malformed = { ...answer, body: undefined };
-  throw new BrokerAnswerError("the broker answered 202 with an operation that is not a text", {
-    kind: "answer",
-    answer: malformed,
-  });
+  throw new BrokerAnswerError(
+    `the broker answered 202 with an operation that is not a text of at most ${longestOperation} characters`,
+    {
+      kind: "answer",
+      answer: malformed,
+    },
+  );
+}
+
+/** The parameters go in as a text goes into a text: nobody reads the numbers in it. */
+function requestText(request: object, parametersText: string | undefined): string {
+  if (parametersText === undefined) return JSON.stringify(request);
+  // Whatever is no JSON object by itself would become part of the request around it.
+  if (!isJsonObject(JSON.parse(parametersText))) throw new TypeError("parameters must be the text of a JSON object");
+  const { parameters: _, ...others } = request as { readonly parameters?: unknown };
+  const rest = JSON.stringify(others).slice(1);
+  return `{"parameters":${parametersText}${rest === "}" ? "" : ","}${rest}`;
 }
 
 function instancePath(instance: string): string {
@@ -374,20 +340,4 @@ function authorization(credentials: ClientOptions["credentials"]): Record<string
   if (typeof credentials === "string") return { authorization: credentials };
   const bytes = new TextEncoder().encode(`${credentials.username}:${credentials.password}`);
   return { authorization: `Basic ${btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))}` };
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(done, ms);
-    function done(): void {
-      signal?.removeEventListener("abort", called);
-      resolve();
-    }
-    function called(): void {
-      clearTimeout(timer);
-      reject(new BrokerAnswerError("waiting was called off", { kind: "called off", cause: signal?.reason }));
-    }
-    if (signal?.aborted) called();
-    else signal?.addEventListener("abort", called, { once: true });
-  });
 }

@@ -1,18 +1,33 @@
-export { type BrokerAnswer, BrokerAnswerError, type BrokerAnswerErrorKind } from "./broker-answer.js";
 export {
   type Answered,
-  type CallOptions,
+  type BrokerAnswer,
+  BrokerAnswerError,
+  type BrokerAnswerErrorKind,
   type Changed,
-  type ChangeOptions,
-  type Client,
-  type ClientOptions,
-  createClient,
-  type DeleteOptions,
-  type Hints,
-  type PollOptions,
-  type WaitOptions,
-} from "./client.js";
+} from "./broker-answer.js";
+export type {
+  CallOptions,
+  ChangeOptions,
+  DeleteOptions,
+  Hints,
+  PollOptions,
+  RequestOptions,
+  WaitOptions,
+} from "./call-options.js";
+export { type Client, type ClientOptions, createClient } from "./client.js";
 export { isNotSent, RequestNotSentError } from "./not-sent.js";
-export { defaultPace, OperationFailedError, type PollingPace } from "./polling.js";
+export {
+  defaultPace,
+  nextPauseMs,
+  OperationFailedError,
+  type PauseFacts,
+  type PolledAnswer,
+  type PolledChange,
+  type PollingPace,
+  type PollResult,
+  type RepeatedAnswer,
+  readPoll,
+  repeatedAnswer,
+} from "./polling.js";
 export { receivedOf } from "./received.js";
 export { parseRetryAfter } from "./retry-after.js";

@@ -1,6 +1,5 @@
 import type { Received } from "../answer-classes.js";
-import type { BrokerAnswerError } from "./broker-answer.js";
-import type { Answered } from "./client.js";
+import type { Answered, BrokerAnswerError } from "./broker-answer.js";
 
 /** What came back of a call of the client, whether it gave an answer or threw: this is what `classify` takes. */
 export function receivedOf(came: Answered<unknown> | BrokerAnswerError): Received {

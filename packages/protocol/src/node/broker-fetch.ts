@@ -8,6 +8,8 @@ import { RequestNotSentError } from "../client/not-sent.js";
 export interface BrokerFetchOptions {
   /** Certificates of authorities, in PEM: these alone are trusted. Default: those that Node.js knows. */
   readonly ca?: string;
+  /** Shown to a broker that asks for one: a certificate with those that vouch for it, and its private key, in PEM. */
+  readonly clientCertificate?: { readonly certificate: string; readonly key: string };
 }
 
 /**
@@ -20,8 +22,8 @@ export interface BrokerFetchOptions {
  *
  * It does what the client asks of it and no more: no redirects, one text as body.
  */
-export function brokerFetch({ ca }: BrokerFetchOptions = {}): typeof fetch {
-  const trust = ca === undefined ? {} : { ca };
+export function brokerFetch({ ca, clientCertificate: own }: BrokerFetchOptions = {}): typeof fetch {
+  const trust: Trust = { ...(ca !== undefined && { ca }), ...(own && { cert: own.certificate, key: own.key }) };
   const agent = new Agent({ keepAlive: true });
   const secureAgent = new SecureAgent({ keepAlive: true, ...trust });
   return async (input, init = {}) => {
@@ -36,6 +38,13 @@ export function brokerFetch({ ca }: BrokerFetchOptions = {}): typeof fetch {
       return send(url, init, { socket: await connect(url, trust, init.signal ?? undefined) });
     }
   };
+}
+
+/** As Node.js calls it. */
+interface Trust {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
 }
 
 class KeptConnectionClosed extends Error {}
@@ -73,7 +82,7 @@ function send(url: URL, init: RequestInit, way: Way): Promise<Response> {
   });
 }
 
-function connect(url: URL, trust: BrokerFetchOptions, signal: AbortSignal | undefined): Promise<Socket> {
+function connect(url: URL, trust: Trust, signal: AbortSignal | undefined): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(notSent(signal.reason));
     const secure = url.protocol === "https:";

@@ -1,4 +1,4 @@
-import { isDeeperThan, isJsonObject, type Json, type JsonObject } from "../json.js";
+import { isJsonObject, type Json, type JsonObject } from "../json.js";
 import { evaluatedBy } from "./evaluated.js";
 import { type Place, SchemaDocument } from "./schema-document.js";
 
@@ -30,8 +30,7 @@ const deepestSchema = 200;
  * Throws a RangeError if it is nested too deeply.
  */
 export function toDraft04(schema: JsonObject): Draft04Schema {
-  if (isDeeperThan(JSON.stringify(schema), deepestSchema))
-    throw new RangeError(`is nested deeper than ${deepestSchema} levels`);
+  if (isNestedDeeper(schema, deepestSchema)) throw new RangeError(`is nested deeper than ${deepestSchema} levels`);
   const document = new SchemaDocument(schema);
   const first = new Translation(document, () => true);
   const translated = first.run();
@@ -40,6 +39,12 @@ export function toDraft04(schema: JsonObject): Draft04Schema {
   const second = new Translation(document, exactPlaces(first));
   const careful = second.run();
   return { schema: careful, losses: [...second.losses].map(([pointer, message]) => ({ pointer, message })) };
+}
+
+/** It goes no deeper than that. */
+function isNestedDeeper(value: Json, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner: Json) => isNestedDeeper(inner, levels - 1));
 }
 
 /** Whether nothing is lost at a place, below it, or where references from there lead. */
@@ -73,6 +78,12 @@ const goes: ReadonlySet<string> = new Set([
   "nullable",
   "then",
   "else",
+]);
+
+/** Keywords that every draft has with one meaning, and that hold no schema. Most are of these: where they stand need not be known. */
+const saysTheSame: ReadonlySet<string> = new Set([
+  ...["title", "description", "default", "format", "pattern", "minLength", "maxLength"],
+  ...["multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties"],
 ]);
 
 const nothingFits: JsonObject = { not: {} };
@@ -138,8 +149,9 @@ class Translation {
   #keyword(keyword: string, schema: JsonObject, place: Place): JsonObject {
     const value = schema[keyword] as Json;
     const { draft } = this.#document;
-    const at = this.#document.inside(place, keyword);
     if (goes.has(keyword)) return {};
+    if (saysTheSame.has(keyword)) return { [keyword]: value };
+    const at = this.#document.inside(place, keyword);
     switch (keyword) {
       case "type":
         return { type: schema.nullable === true ? [...new Set([value, "null"].flat())] : value };

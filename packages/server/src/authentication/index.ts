@@ -20,3 +20,4 @@ export type { AuthenticationEvent, ObserveAuthentication } from "./event.js";
 export { hashPassword, type PasswordHash, parsePasswordHash, type ScryptCost } from "./password-hash.js";
 export { type KnowsUser, type RefusedCaller, refusedCaller } from "./refused-caller.js";
 export type { SlowDownOptions } from "./slow-down.js";
+export { tokenClaims } from "./token-claims.js";

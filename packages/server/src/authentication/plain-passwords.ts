@@ -14,10 +14,14 @@ export function plainPasswords(credentials: readonly PasswordCredential[]): Plai
   const key = randomBytes(32).toString("hex");
   // Not a signature, only a way to compare texts of any length: a plain hash over the key in front of them does.
   const digest = (text: string) => hash("sha256", key + text, "buffer");
-  const known = credentials.map(({ username, password, platform }) => ({
+  const usualHeaders = credentials.map(
+    ({ username, password }) => `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`,
+  );
+  const padded = paddedTo(roundedUp(Math.max(0, ...usualHeaders.map(({ length }) => length))));
+  const known = credentials.map(({ username, password, platform }, index) => ({
     username,
     ...(platform !== undefined && { platform }),
-    usual: usualHeader(`${username}:${password}`),
+    usual: Buffer.from(padded(usualHeaders[index] ?? "")),
     digest: digest(`${username}:${password}`),
   }));
   return (authorization, platform) => {
@@ -38,18 +42,19 @@ export function plainPasswords(credentials: readonly PasswordCredential[]): Plai
   };
 }
 
-const paddedBytes = 512;
-const scratch = Buffer.alloc(paddedBytes);
+/** So that the time which a comparison takes does not tell how long the longest password is; to compare more bytes costs every request. */
+const stepBytes = 128;
 
-/** Of one length for all; all zero for what is longer, which no header is. */
-function padded(authorization: string): Uint8Array {
-  scratch.fill(0);
-  if (authorization.length <= paddedBytes) scratch.write(authorization, "latin1");
-  return scratch;
+function roundedUp(bytes: number): number {
+  return Math.max(1, Math.ceil(bytes / stepBytes)) * stepBytes;
 }
 
-/** One that is too long for the quick comparison gets bytes that no header has. */
-function usualHeader(text: string): Uint8Array {
-  const header = `Basic ${Buffer.from(text).toString("base64")}`;
-  return header.length <= paddedBytes ? Buffer.from(padded(header)) : Buffer.alloc(paddedBytes, 0xff);
+/** Texts in bytes of one length for all; all zero for what is longer, which no header is. Each lasts until the next. */
+function paddedTo(bytes: number): (text: string) => Uint8Array {
+  const scratch = Buffer.alloc(bytes);
+  return (text) => {
+    scratch.fill(0);
+    if (text.length <= bytes) scratch.write(text, "latin1");
+    return scratch;
+  };
 }

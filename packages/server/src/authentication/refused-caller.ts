@@ -22,7 +22,7 @@ export type KnowsUser = (username: string) => boolean;
  * in at any door of the server.
  */
 export function refusedCaller(
-  request: { readonly header: (name: string) => string | undefined; readonly peer?: Peer | undefined },
+  request: { header(name: string): string | undefined; readonly peer?: Peer | undefined },
   here: KnowsUser,
   anywhere: KnowsUser,
 ): RefusedCaller {

@@ -1,7 +1,11 @@
 export { type ApiClient, apiClient, type RouteDescription, type SendRequest } from "./api-client.js";
 export {
   anyObject,
+  anything,
   boolean,
+  choice,
+  described,
+  type JsonSchema,
   list,
   nullable,
   number,

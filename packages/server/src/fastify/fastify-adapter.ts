@@ -1,14 +1,15 @@
 import { type IncomingMessage, METHODS } from "node:http";
 import { Readable } from "node:stream";
+import type { ReadableStream as NodeReadableStream } from "node:stream/web";
 import { BrokerError } from "@osbert/protocol";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { answerWhileDraining, readStream } from "../http/body-stream.js";
+import { answerWhileDraining } from "../http/body-stream.js";
 import type { HttpEnd } from "../http/http-end.js";
 import type { Problem } from "../http/problem.js";
 import { largestBody } from "../http/read-json.js";
 import { requestIdentityHeader } from "../http/request-identity.js";
 import type { WireResponse } from "../http/wire.js";
-import { SocketPeer } from "./socket-peer.js";
+import { ServerRequest } from "./server-request.js";
 
 /**
  * An end of the wire in a Fastify app (or under the prefix of a plugin): every path and every method is its to answer. What the app itself
@@ -17,7 +18,8 @@ import { SocketPeer } from "./socket-peer.js";
 export function mount(app: FastifyInstance, end: HttpEnd, answer = answerer(end, app.prefix)): void {
   // Bodies are read by the handler: when it knows who asks, and in its own words.
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
+  // What platforms send is named beside all else: Fastify keeps in mind where it found that, and reads "*" anew with every request.
+  app.addContentTypeParser(["application/json", "*"], (_request, payload, done) => done(null, payload));
   app.setErrorHandler((error: FastifyError, request, reply) =>
     refuse(end, problemOf(end, error, request, app.prefix), request, reply),
   );
@@ -32,16 +34,7 @@ export type AnswerRequest = (request: FastifyRequest, reply: FastifyReply) => Fa
 /** Answers requests of a Fastify server. */
 export function answerer({ handle }: HttpEnd, prefix = ""): AnswerRequest {
   return (request, reply) => {
-    const { raw } = request;
-    const header = (name: string) => {
-      if (name === "authorization") return authorizationOf(raw);
-      const value = raw.headers[name];
-      return typeof value === "string" ? value : value?.join(", ");
-    };
-    const url = request.url.slice(prefix.length);
-    const stream = request.body instanceof Readable ? request.body : raw;
-    const body = (mostBytes: number) => readStream(stream, mostBytes);
-    const answer = handle({ method: request.method, url, header, body, peer: new SocketPeer(request) });
+    const answer = handle(new ServerRequest(request, prefix));
     return answer instanceof Promise ? answer.then((given) => send(reply, given)) : send(reply, answer);
   };
 }
@@ -52,10 +45,14 @@ export function refuse(end: HttpEnd, problem: Problem, request: FastifyRequest, 
   return send(reply, end.refuse(problem, { method: request.method, sent, tookMs: reply.elapsedTime }));
 }
 
-function send(reply: FastifyReply, { status, headers, body }: WireResponse): FastifyReply {
+function send(reply: FastifyReply, { status, headers, body, live }: WireResponse): FastifyReply {
   reply.code(status).headers(headers);
   const { raw } = reply.request;
-  if (!isSendingMuch(raw)) return reply.send(body);
+  // The connection ends with it: a server that closes would wait for one that is kept, and its caller has nothing more to ask.
+  if (live !== undefined)
+    return reply.header("connection", "close").send(Readable.fromWeb(live.toStream() as NodeReadableStream));
+  // Of an empty text Fastify would tell type and length: caches take those of a 304 for those of the body that they keep.
+  if (!isSendingMuch(raw)) return reply.send(status === 304 ? undefined : body);
   const length = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
   return reply
     .headers({ connection: "close", "content-length": String(length), ...headers })
@@ -66,17 +63,6 @@ function send(reply: FastifyReply, { status, headers, body }: WireResponse): Fas
 function isSendingMuch({ complete, readableEnded, headers }: IncomingMessage): boolean {
   if (complete || readableEnded) return false;
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > largestBody;
-}
-
-/** Node gives the first of several, while whatever stands in front of the server may have judged by another one. */
-function authorizationOf({ headers, rawHeaders }: IncomingMessage): string | undefined {
-  const { authorization } = headers;
-  if (authorization === undefined) return undefined;
-  const all: string[] = [];
-  for (let at = 0; at < rawHeaders.length; at += 2)
-    if (rawHeaders[at]?.length === 13 && rawHeaders[at]?.toLowerCase() === "authorization")
-      all.push(rawHeaders[at + 1] ?? "");
-  return all.length > 1 ? all.join(", ") : authorization;
 }
 
 /** What Fastify refuses by itself, in the server's own words. */

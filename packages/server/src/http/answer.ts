@@ -1,9 +1,11 @@
+import type { LiveText } from "./live-text.js";
+
 /** What goes back to whoever asked. */
 export interface Answer {
   /** The HTTP status. */
   readonly status: number;
-  /** An object, or a text (or its bytes) that is JSON already. */
-  readonly body: object | string;
+  /** An object, or a text (or its bytes) that is JSON already, or what is told as it happens. */
+  readonly body: object | string | LiveText;
   /** Beside those that every answer has. */
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -23,8 +23,10 @@ export function authenticated<Result>(
   { platform, seen, knows, knowsAnywhere, otherwise = "valid credentials are needed" }: AuthenticatedOptions,
   goOn: (credential: string) => Result | Promise<Result>,
 ): Result | Promise<Result> {
-  const isKnown = (username: string) => knows?.(username) === true || authenticate.knows?.(username) === true;
-  seen?.authenticating(() => refusedCaller(request, isKnown, knowsAnywhere));
+  seen?.authenticating(() => {
+    const isKnown = (username: string) => knows?.(username) === true || authenticate.knows?.(username) === true;
+    return refusedCaller(request, isKnown, knowsAnywhere);
+  });
   const judge = (credential: Authenticated) => {
     if (credential === undefined) throw new BrokerError("unauthorized", otherwise);
     seen?.authenticated(credential, platform);

@@ -11,6 +11,8 @@ export function fetchAdapter(handle: Handler): (request: Request) => Promise<Res
     const answer = await handle({ method: request.method, url: pathname + search, header, body });
     // Whoever is still sending could not read the answer if the server closed the connection under it.
     await drain(reader);
+    if (answer.live !== undefined)
+      return new Response(answer.live.toStream(), { status: answer.status, headers: answer.headers });
     // Never on shared memory, which the types of a browser do not take.
     const text = answer.body.length === 0 ? null : (answer.body as string | Uint8Array<ArrayBuffer>);
     return new Response(text, { status: answer.status, headers: answer.headers });

@@ -5,6 +5,7 @@ import type { SeenRequest } from "../observe/seen-request.js";
 import { type RequestWatch, watchRequest } from "../observe/watch-request.js";
 import type { Answer } from "./answer.js";
 import { headResponse } from "./head-response.js";
+import { LiveText } from "./live-text.js";
 import { type Problem, problemAnswer } from "./problem.js";
 import { requestIdentity, requestIdentityHeader } from "./request-identity.js";
 import type { WireRequest, WireResponse } from "./wire.js";
@@ -47,6 +48,8 @@ export interface HttpEndOptions<Event extends RequestAnswered, Seen extends Seen
   refuseMethod(method: string, path: string): Problem;
   /** What a 401 says of how to authenticate. */
   readonly challenge?: string | undefined;
+  /** How a refusal is told. Default: as the Open Service Broker API has it. */
+  readonly answerProblem?: (problem: Problem, challenge: string | undefined, requestId: string) => Answer;
   readonly watch?: RequestWatch<Event, Seen> | undefined;
   readonly onError?: OnError | undefined;
 }
@@ -72,57 +75,59 @@ export interface RefusedRequest {
 export function httpEnd<Event extends RequestAnswered, Seen extends SeenRequest<Event>>(
   options: HttpEndOptions<Event, Seen>,
 ): HttpEnd {
-  const { apis, watch, challenge } = options;
+  const { apis, watch, challenge, answerProblem = problemAnswer } = options;
   const apiOf = (path: string) => {
     for (const api of apis) if (api.owns(path)) return api;
     throw new BrokerError("not-found", "there is nothing at this path");
   };
   const knowsAnywhere: KnowsUser = (username) => apis.some((api) => api.knows?.(username) === true);
-  const handle = (request: WireRequest, requestId: string, seen?: Seen) => {
-    const tell = (given: Answer) => {
-      const told = toWire(given, requestId, request.method);
-      seen?.answered(given.status, given.body);
-      return told;
-    };
-    const refuse = (error: unknown) => {
-      const problem = options.problemOf(error);
-      seen?.refused(problem);
-      // A 4xx is the caller's business; what happened inside is the operator's.
-      if (problem.status >= 500 && problem.cause !== undefined) {
-        try {
-          options.onError?.(problem.cause, { method: request.method, path: pathOf(request.url), requestId });
-        } catch {
-          // There is nobody else to tell, and the caller is still to be answered.
-        }
-      }
-      return tell(problemAnswer(problem, challenge));
-    };
-    const tellOrRefuse = (given: Answer) => {
+  const tell = (given: Answer, { method }: WireRequest, { requestId, seen }: Arrived<Seen>) => {
+    const told = toWire(given, requestId, method);
+    seen?.answered(given.status, given.body);
+    return told;
+  };
+  const refuse = (error: unknown, request: WireRequest, arrived: Arrived<Seen>) => {
+    const problem = options.problemOf(error);
+    const { path, requestId, seen } = arrived;
+    seen?.refused(problem);
+    // A 4xx is the caller's business; what happened inside is the operator's.
+    if (problem.status >= 500 && problem.cause !== undefined) {
       try {
-        return tell(given);
-      } catch (error) {
-        // What an author's own handler gave cannot be written as JSON.
-        return refuse(error);
+        options.onError?.(problem.cause, { method: request.method, path, requestId });
+      } catch {
+        // There is nobody else to tell, and the caller is still to be answered.
       }
-    };
+    }
+    return tell(answerProblem(problem, challenge, requestId), request, arrived);
+  };
+  const tellOrRefuse = (given: Answer, request: WireRequest, arrived: Arrived<Seen>) => {
     try {
-      checkAuthorization(request);
-      const path = pathOf(request.url);
-      const given = apiOf(path).respond(request, { path, requestId, seen, knowsAnywhere });
-      return given instanceof Promise ? given.then(tellOrRefuse, refuse) : tell(given);
+      return tell(given, request, arrived);
     } catch (error) {
-      return refuse(error);
+      // What an author's own handler gave cannot be written as JSON.
+      return refuse(error, request, arrived);
     }
   };
-  const identityOf = ({ header }: WireRequest) => requestIdentity(header(requestIdentityHeader));
+  const answer = (request: WireRequest, requestId: string, seen: Seen | undefined) => {
+    const arrived = { path: pathOf(request.url), requestId, seen, knowsAnywhere };
+    try {
+      checkAuthorization(request.header("authorization"));
+      const given = apiOf(arrived.path).respond(request, arrived);
+      if (!(given instanceof Promise)) return tell(given, request, arrived);
+      return given.then(
+        (later) => tellOrRefuse(later, request, arrived),
+        (error: unknown) => refuse(error, request, arrived),
+      );
+    } catch (error) {
+      return refuse(error, request, arrived);
+    }
+  };
   return {
-    handle:
-      watch === undefined
-        ? (request) => handle(request, identityOf(request))
-        : (request) => {
-            const requestId = identityOf(request);
-            return watchRequest(watch, request, requestId, (seen) => handle(request, requestId, seen));
-          },
+    handle(request) {
+      const requestId = requestIdentity(request.header(requestIdentityHeader));
+      if (watch === undefined) return answer(request, requestId, undefined);
+      return watchRequest(watch, request, requestId, (seen) => answer(request, requestId, seen));
+    },
     refuse(problem, { method, sent, tookMs }) {
       const requestId = requestIdentity(sent);
       if (watch !== undefined) {
@@ -130,7 +135,7 @@ export function httpEnd<Event extends RequestAnswered, Seen extends SeenRequest<
         seen.refused(problem);
         watch.tell(seen.event(method, requestId, problem.status, tookMs));
       }
-      return toWire(problemAnswer(problem), requestId, method);
+      return toWire(answerProblem(problem, challenge, requestId), requestId, method);
     },
     refuseMethod: (method, url) => options.refuseMethod(method, pathOf(url)),
     problemOf: (error) => options.problemOf(error),
@@ -146,20 +151,22 @@ function pathOf(url: string): string {
  * Whoever stands in front of the server and the server itself might each look at another one of several. Neither scheme's value has a
  * comma in it, which is what stands between the values of a header that was sent twice.
  */
-function checkAuthorization({ header }: WireRequest): void {
-  if (/^(?:basic|bearer)\s[^,]*,/i.test(header("authorization") ?? ""))
+function checkAuthorization(authorization: string | undefined): void {
+  if (authorization?.includes(",") && /^(?:basic|bearer)\s/i.test(authorization))
     throw new BrokerError("bad-request", "the header Authorization must be sent once, with one value");
 }
 
 function toWire({ status, body, headers }: Answer, requestId: string, method: string): WireResponse {
   const none = status === 304;
-  const sent = none ? "" : isText(body) ? body : JSON.stringify(body);
+  const live = body instanceof LiveText ? body : undefined;
+  const sent = none || live !== undefined ? "" : isText(body) ? body : JSON.stringify(body);
   // Written out, because it is done for every answer: spreading objects took a tenth of the catalog's time.
   const all: Record<string, string> = {};
   if (!none) all["content-type"] = "application/json";
   all[requestIdentityHeader] = requestId;
   if (headers !== undefined) for (const name in headers) all[name] = headers[name] as string;
-  const response = { status, headers: all, body: sent };
+  const response =
+    live === undefined ? { status, headers: all, body: sent } : { status, headers: all, body: sent, live };
   return method === "HEAD" && !none ? headResponse(response) : response;
 }
 

@@ -42,8 +42,8 @@ export function pages<Seen extends SeenRequest>(options: PagesOptions): Api<Seen
   const { metrics, authenticate } = options;
   // Not slowed down here: whoever is no watcher is judged by the API's credentials next, and guesses are counted there.
   const watcher = authentication(options.watchers ?? [], { slowDown: "none" });
-  const isWatcher = async ({ header, peer }: WireRequest) =>
-    (await watcher({ authorization: header("authorization"), platform: "", peer })) !== undefined;
+  const isWatcher = async (request: WireRequest) =>
+    (await watcher({ authorization: request.header("authorization"), platform: "", peer: request.peer })) !== undefined;
   const knows: KnowsUser = (username) => watcher.knows?.(username) === true;
   const mayRead: KnowsUser = (username) => knows(username) || authenticate.knows?.(username) === true;
   const byPath = new Map<string, Page>();

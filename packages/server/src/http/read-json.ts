@@ -9,29 +9,44 @@ const deepestBody = 100;
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
-/** The body of a request: a JSON object, or a refusal that says why not. What the headers alone forbid is not read. */
+/** A body, and the text that it was: numbers beyond 2^53 are as they were written in the text alone. */
+export interface JsonBody {
+  readonly value: JsonObject;
+  readonly text: string;
+}
+
+/** The body of a request: a JSON object, or a refusal that says why not. */
 export async function readJsonObject(
-  { header, body }: Pick<WireRequest, "header" | "body">,
+  request: Pick<WireRequest, "header" | "body">,
   mostBytes: number,
 ): Promise<JsonObject> {
-  const contentType = header("content-type") ?? "";
+  return (await readJsonBody(request, mostBytes)).value;
+}
+
+/** The same with its text. What the headers alone forbid is not read. */
+export async function readJsonBody(
+  request: Pick<WireRequest, "header" | "body">,
+  mostBytes: number,
+): Promise<JsonBody> {
+  const contentType = request.header("content-type") ?? "";
   if (contentType !== "" && !isJsonType(contentType))
     throw bad("the body must be JSON: send it with Content-Type application/json");
   // No platform compresses what it sends, and what a few bytes unpack to has to be bounded by someone.
-  const encoding = header("content-encoding")?.trim().toLowerCase() ?? "";
+  const encoding = request.header("content-encoding")?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity")
     throw bad("the body must be sent as it is, without Content-Encoding: compressed bodies are not read");
-  if (Number(header("content-length") ?? 0) > mostBytes) throw tooLarge(mostBytes);
-  const bytes = typeof body === "function" ? await body(mostBytes) : body;
+  if (Number(request.header("content-length") ?? 0) > mostBytes) throw tooLarge(mostBytes);
+  const bytes = typeof request.body === "function" ? await request.body(mostBytes) : request.body;
   if (bytes === undefined || bytes.byteLength > mostBytes) throw tooLarge(mostBytes);
   return parseJsonObject(bytes);
 }
 
-function parseJsonObject(bytes: Uint8Array): JsonObject {
+function parseJsonObject(bytes: Uint8Array): JsonBody {
   if (bytes.byteLength === 0) throw bad("the body is missing; it must be a JSON object");
   let value: unknown;
+  let text: string;
   try {
-    const text = decoder.decode(bytes);
+    text = decoder.decode(bytes);
     if (isDeeperThan(text, deepestBody)) throw bad(`the body is nested deeper than ${deepestBody} levels`);
     value = JSON.parse(text);
     if (mayOverflow.test(text) && hasInfinity(value))
@@ -41,7 +56,7 @@ function parseJsonObject(bytes: Uint8Array): JsonObject {
     throw bad(cause instanceof SyntaxError ? "the body is not valid JSON" : "the body is not valid UTF-8", cause);
   }
   if (!isJsonObject(value)) throw bad("the body must be a JSON object");
-  return value;
+  return { value, text };
 }
 
 /**

@@ -9,6 +9,7 @@ export const requestIdentityHeader = headerNames.requestIdentity.toLowerCase();
  * it is; where it sends none, or what no header may hold, one is made.
  */
 export function requestIdentity(sent: string | undefined): string {
-  const id = sent?.trim() ?? "";
+  if (sent === undefined) return randomUUID();
+  const id = sent.trim();
   return /^[\x20-\x7e]{1,255}$/.test(id) ? id : randomUUID();
 }

@@ -25,26 +25,30 @@ export interface RouteTable<Routes extends readonly Route[]> {
 
 /** The one matcher of all APIs. `nothing`: what is said of a path that no route has. No value may be called `name`. */
 export function routeTable<const Routes extends readonly Route[]>(routes: Routes, nothing: string): RouteTable<Routes> {
-  const patterns = routes.map(([method, path, name]) => ({ method, name, pattern: path.split("/") }));
+  const compiled = routes.map(([method, path, name]) => {
+    const parameters = parametersOf(path);
+    return { method, name, parameters, texts: path.split(parameter) };
+  });
   // Every match has all of them, in one order: objects of one shape are read fastest.
-  const parameters = [...new Set(patterns.flatMap(({ pattern }) => pattern.filter(isParameter)))];
-  const compiled = patterns.map((each) => ({
-    ...each,
-    values: parameters.map((parameter) => [parameter.slice(1), each.pattern.indexOf(parameter)] as const),
-  }));
+  const all = new Set(compiled.flatMap(({ parameters }) => parameters));
+  const blank: Readonly<Record<string, string>> = Object.fromEntries(["name", ...all].map((each) => [each, ""]));
   const refusal = (method: string, path: string) => {
-    const segments = path.split("/");
-    const possible = compiled.filter(({ pattern }) => fits(pattern, segments)).map(({ method: offered }) => offered);
-    return possible.length === 0 ? new BrokerError("not-found", nothing) : methodNotAllowed(method, possible);
+    const possible = compiled.filter(({ texts }) => valuesIn(path, texts) !== undefined);
+    if (possible.length === 0) return new BrokerError("not-found", nothing);
+    return methodNotAllowed(
+      method,
+      possible.map(({ method: offered }) => offered),
+    );
   };
   return {
     match(method, path) {
-      const segments = path.split("/");
       const wanted = method === "HEAD" ? "GET" : method;
-      for (const { method: offered, name, pattern, values } of compiled) {
-        if (offered !== wanted || !fits(pattern, segments)) continue;
-        const matched: Record<string, string> = { name };
-        for (const [parameter, at] of values) matched[parameter] = at < 0 ? "" : decode(segments[at] ?? "");
+      for (const { method: offered, name, parameters, texts } of compiled) {
+        const values = offered === wanted ? valuesIn(path, texts) : undefined;
+        if (values === undefined) continue;
+        const matched: Record<string, string> = { ...blank, name };
+        for (let index = 0; index < parameters.length; index++)
+          matched[parameters[index] as string] = decode(values[index] as string);
         return matched as MatchedRoute<Routes>;
       }
       throw refusal(method, path);
@@ -53,17 +57,30 @@ export function routeTable<const Routes extends readonly Route[]>(routes: Routes
   };
 }
 
-function isParameter(part: string): boolean {
-  return part.startsWith(":");
+const parameter = /:[^/]+/;
+
+function parametersOf(path: string): readonly string[] {
+  return path.split("/").flatMap((part) => (parameter.test(part) ? [part.slice(1)] : []));
 }
 
-function fits(pattern: readonly string[], segments: readonly string[]): boolean {
-  if (pattern.length !== segments.length) return false;
-  for (let at = 0; at < pattern.length; at++) {
-    const part = pattern[at] as string;
-    if (isParameter(part) ? segments[at] === "" : part !== segments[at]) return false;
+/**
+ * The values that stand between the texts of a route's path; `undefined`: it is another path. Looked for in the path as it is,
+ * so that nothing is made of what is another path.
+ */
+function valuesIn(path: string, texts: readonly string[]): readonly string[] | undefined {
+  const first = texts[0] as string;
+  if (!path.startsWith(first)) return undefined;
+  const values: string[] = [];
+  let at = first.length;
+  for (let index = 1; index < texts.length; index++) {
+    const slash = path.indexOf("/", at);
+    const end = slash < 0 ? path.length : slash;
+    const text = texts[index] as string;
+    if (end === at || !path.startsWith(text, end)) return undefined;
+    values.push(path.slice(at, end));
+    at = end + text.length;
   }
-  return true;
+  return at === path.length ? values : undefined;
 }
 
 /** Exactly once: an encoded slash or dot is part of the value, never of the path. */

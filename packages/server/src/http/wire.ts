@@ -1,4 +1,5 @@
 import type { Peer } from "../authentication/authenticate.js";
+import type { LiveText } from "./live-text.js";
 
 /** A request as any server can give it. */
 export interface WireRequest {
@@ -7,7 +8,7 @@ export interface WireRequest {
   /** Path and query, as they came. */
   readonly url: string;
   /** By its name in lower case. Of a header that came several times, all values, with commas between them. */
-  readonly header: (name: string) => string | undefined;
+  header(name: string): string | undefined;
   /** The bytes, empty if there are none; or what reads them, so that nothing is read for a stranger. */
   readonly body: Uint8Array | ReadBody;
   /** Who is at the other end, where the server can tell. */
@@ -25,4 +26,6 @@ export interface WireResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON, or empty. */
   readonly body: string | Uint8Array<ArrayBuffer>;
+  /** In place of the body, which is empty then: what is told as it happens. */
+  readonly live?: LiveText;
 }

@@ -30,4 +30,16 @@ export interface Observe<Event> {
   (event: Event): void;
   /** It tells a person of warnings and errors, as a log does: then they need not be written to standard error as well. */
   readonly logs?: true;
+  /** Whether it makes anything of such an event: one that nobody does need not be made. Default, and if it throws: of all. */
+  readonly needs?: (news: News) => boolean;
+}
+
+/** What is known of an event before it is made. */
+export interface News {
+  readonly kind: string;
+  /** Of a request. */
+  readonly status?: number;
+  /** Of an operation that has ended. */
+  readonly outcome?: string;
+  readonly settleError?: unknown;
 }

@@ -1,5 +1,5 @@
 export { type ErrorFacts, errorDetails, errorFacts } from "./error-facts.js";
-export type { Observe, RequestAnswered } from "./event.js";
+export type { News, Observe, RequestAnswered } from "./event.js";
 export {
   type Line,
   type LineOf,
@@ -13,5 +13,5 @@ export {
 export type { AroundRequest, ArrivingRequest, RequestTracing } from "./request-tracing.js";
 export { SeenRequest, shortened } from "./seen-request.js";
 export { type StderrLevel, type StderrLogOptions, stderrLog, terminalText } from "./stderr-log.js";
-export { tellAll } from "./tell-all.js";
+export { anyNeeds, tellAll } from "./tell-all.js";
 export { type RequestWatch, watchRequest } from "./watch-request.js";

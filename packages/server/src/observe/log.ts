@@ -10,6 +10,8 @@ export interface Logger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
+  /** Whether lines of this level are written at all: those that are not need not be made. Default: they are. */
+  isLevelEnabled?(level: string): boolean;
 }
 
 export interface LogOptions {
@@ -33,9 +35,11 @@ export interface LoudBugs<Event> {
 /** So often an error that looks like a bug has to come before it is told louder. */
 export const loudAfter = 3;
 
+export type LineLevel = "debug" | "info" | "warn" | "error";
+
 /** What is to be said of an event. */
 export interface Line {
-  readonly level: keyof Logger;
+  readonly level: LineLevel;
   readonly message: string;
   readonly fields: object;
   readonly error?: unknown;
@@ -58,6 +62,8 @@ export function logLines<Event extends { readonly kind: string }>(
   const repeats = new Repeats();
   const log = (event: Event) => {
     gather(event);
+    // Most requests are polls, which only `debug` tells of: a line costs as much as the rest of the answer.
+    if (isRequest(event) && levelOf(event) === "debug" && logger.isLevelEnabled?.("debug") === false) return;
     const line = lineOf(event);
     if (line === undefined) return;
     write(line);
@@ -103,11 +109,14 @@ export function requestLine(event: RequestAnswered, ids: object): Line {
     ...(errorCode !== null && { errorCode, description }),
     ...(cause !== undefined && { error: errorFacts(cause) }),
   };
+  return { level: levelOf(event), message: `${route ?? "request"} answered with ${status}`, fields, error: cause };
+}
+
+function levelOf({ method, status, credential }: RequestAnswered): LineLevel {
+  if (status >= 500) return "error";
   const changes = method !== "GET" && method !== "HEAD";
   // A stranger must not be able to write the log: guesses are gathered, and what nobody could read is counted by the metrics alone.
-  const isTold = event.credential !== null && (status >= 400 || changes);
-  const level = status >= 500 ? "error" : isTold ? "info" : "debug";
-  return { level, message: `${route ?? "request"} answered with ${status}`, fields, error: cause };
+  return credential !== null && (status >= 400 || changes) ? "info" : "debug";
 }
 
 /** Whose timers do not keep a process from ending that has nothing else to do. */

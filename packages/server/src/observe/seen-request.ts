@@ -43,7 +43,7 @@ export abstract class SeenRequest<Event extends RequestAnswered = RequestAnswere
     this.#error = error;
   }
 
-  /** Adds what the request was about. */
+  /** Adds what the request was about. The object is its own to change. */
   protected abstract complete(request: RequestAnswered): Event;
 
   event(method: string, requestId: string | null, status: number, tookMs: number): Event {

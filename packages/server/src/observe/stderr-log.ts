@@ -1,5 +1,5 @@
 import type { Clock } from "@osbert/journal";
-import type { Observe } from "./event.js";
+import type { News, Observe } from "./event.js";
 import { gatherRefusals, type Line, type LineOf, lightClock, loudAfter, sameness } from "./log.js";
 import { isWorthTelling, Repeats } from "./repeats.js";
 
@@ -9,6 +9,8 @@ export type StderrLevel = "warnings" | "bugs" | "nothing";
 /** How much is told, and where to. */
 export interface StderrLogOptions<Event> {
   readonly lineOf: LineOf<Event>;
+  /** Of which events `lineOf` may make a warning or an error. Default: of all. */
+  readonly needs?: (news: News) => boolean;
   /** What looks like a bug in an author's code, in words for them; `undefined`: it does not. Told beside the line, once it has come often enough. */
   readonly bugOf?: (event: Event, count: number) => string | undefined;
   /** Fields that differ from time to time of what is the same: what fails for one request as for another. */
@@ -35,7 +37,7 @@ const longestText = 500;
  * characters that steer a terminal.
  */
 export function stderrLog<Event extends { readonly kind: string }>(options: StderrLogOptions<Event>): Observe<Event> {
-  const { level, write, now, lineOf, bugOf, varies, clock = lightClock } = options;
+  const { level, write, now, lineOf, needs, bugOf, varies, clock = lightClock } = options;
   const repeats = new Repeats();
   let minute = 0;
   let lines = 0;
@@ -57,7 +59,7 @@ export function stderrLog<Event extends { readonly kind: string }>(options: Stde
   };
   const gather =
     level === "warnings" ? gatherRefusals(clock, (line) => tell(textOf(line, 1), mostBeforeRefusals)) : undefined;
-  return (event) => {
+  const log = (event: Event) => {
     gather?.(event);
     const line = lineOf(event);
     if (line === undefined || (line.level !== "warn" && line.level !== "error")) return;
@@ -66,6 +68,7 @@ export function stderrLog<Event extends { readonly kind: string }>(options: Stde
     const bug = count === bugAfter[level] ? bugOf?.(event, count) : undefined;
     if (bug !== undefined) tell(bug);
   };
+  return Object.assign(log, needs && { needs });
 }
 
 function textOf({ level, message, fields }: Line, count: number): string {

@@ -1,5 +1,5 @@
 import { runInside } from "@osbert/journal";
-import type { RequestAnswered } from "./event.js";
+import type { News, RequestAnswered } from "./event.js";
 import type { AroundRequest, RequestTracing } from "./request-tracing.js";
 import type { SeenRequest } from "./seen-request.js";
 
@@ -10,12 +10,14 @@ export interface RequestWatch<Event extends RequestAnswered, Seen extends SeenRe
   /** Harms nobody, whoever is told. */
   tell(event: Event): void;
   readonly tracing: RequestTracing<Event> | undefined;
+  /** Whether anybody makes something of such an event: to make one costs as much as the rest of a catalog's answer. */
+  needs(news: News): boolean;
 }
 
 interface Asked {
   readonly method: string;
   readonly url: string;
-  readonly header: (name: string) => string | undefined;
+  header(name: string): string | undefined;
 }
 
 interface Answered {
@@ -39,6 +41,7 @@ export function watchRequest<
   const around = begun(watch.tracing, request);
   seen.trace = around?.trace ?? null;
   const tell = (response: Response): Response => {
+    if (around === undefined && !watch.needs({ kind: "request answered", status: response.status })) return response;
     const event = seen.event(request.method, requestId, response.status, performance.now() - startedAt);
     watch.tell(event);
     if (around !== undefined) quietly(() => around.end(event));
@@ -51,12 +54,13 @@ export function watchRequest<
 /** Probes and scrapes come every few seconds and lead nowhere: they are not traced. */
 function begun<Event extends RequestAnswered>(
   tracing: RequestTracing<Event> | undefined,
-  { method, url, header }: Asked,
+  asked: Asked,
 ): AroundRequest<Event> | undefined {
-  if (tracing === undefined || url === "/readyz" || url === "/metrics") return undefined;
-  return quietly(() =>
-    tracing.request({ method, traceparent: header("traceparent"), tracestate: header("tracestate") }),
-  );
+  if (tracing === undefined || asked.url === "/readyz" || asked.url === "/metrics") return undefined;
+  return quietly(() => {
+    const [traceparent, tracestate] = [asked.header("traceparent"), asked.header("tracestate")];
+    return tracing.request({ method: asked.method, traceparent, tracestate });
+  });
 }
 
 function quietly<T>(work: () => T): T | undefined {

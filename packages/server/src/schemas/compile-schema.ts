@@ -23,6 +23,7 @@ export function compileSchema(schema: Schema, what: string): Validate {
   const ajv = validators.get(draft.replace(/#$/, ""))?.();
   if (ajv === undefined)
     throw new Error(`${what}: $schema ${JSON.stringify(draft)} is none of drafts 04, 06, 07, 2019-09, 2020-12`);
+  const known = { schemas: { ...ajv.schemas }, refs: { ...ajv.refs } };
   let validate: ValidateFunction;
   try {
     validate = ajv.compile(schema);
@@ -31,10 +32,18 @@ export function compileSchema(schema: Schema, what: string): Validate {
       cause,
     });
   } finally {
-    // Ajv would keep it for ever, and refuse the next one with the same $id: another plan's, or this one's after a reload.
+    // Ajv would keep it for ever, and refuse the next one with the same $id: another plan's, or this one's after a reload. It forgets by the
+    // $id, that of a draft included if the schema calls itself so, and does not forget what stands inside.
     ajv.removeSchema(schema);
+    putBack(ajv.schemas, known.schemas);
+    putBack(ajv.refs, known.refs);
   }
   return (value) => (validate(value) ? null : sentence(validate.errors?.[0], what));
+}
+
+function putBack<T>(present: Record<string, T>, before: Readonly<Record<string, T>>): void {
+  for (const name of Object.keys(present)) if (!Object.hasOwn(before, name)) delete present[name];
+  Object.assign(present, before);
 }
 
 const options: Options = {
@@ -44,6 +53,8 @@ const options: Options = {
   validateFormats: true,
   messages: true,
   logger: false,
+  // One that is referred to in many places would be compiled anew for each: 60 KB of schema became minutes and gigabytes.
+  inlineRefs: false,
   // A pattern is tried on what anyone sends: with backtracking, 29 characters can block the process for seconds.
   code: {
     regExp: Object.assign((pattern: string, flags: string) => linearPattern(pattern, flags), {

@@ -125,11 +125,16 @@ export const followedTests: EngineTests = {
     await add(await follow(other, "value1"), "y");
     await story.pass(5_000);
     const polls = process.store.store.pace.pollMs === null ? 0 : 1;
+    const before = process.store.wakes;
     const { calls, bytes } = await process.store.traffic(() =>
       story.pass(polls * (process.store.store.pace.pollMs ?? 0)),
     );
-    assert.deepEqual(calls, polls === 0 ? {} : { versions: 1 });
-    assert.ok(bytes < 3_000, `${bytes} bytes`);
+    // A store that tells of changes may tell late of those before: each is worth a question, of the same kind.
+    const late = process.store.wakes - before;
+    const { versions = 0, ...others } = calls;
+    assert.deepEqual(others, {});
+    assert.ok(polls <= versions && versions <= polls + late, `${versions} questions, ${late} late`);
+    assert.ok(bytes < 3_000 * (1 + late), `${bytes} bytes`);
   },
 
   "followed: what is too large, or no value, is refused, and the value stays": async (story) => {

@@ -40,6 +40,27 @@ export const partsUnderTests: EngineTests = {
     assert.deepEqual(seen, [2, 2]);
   },
 
+  "parts: what a decision sees under a prefix is not of a resource that had its key before": async (story) => {
+    const [a, b] = [await story.process({ kinds: {} }), await story.process({ kinds: {} })];
+    await change(a, "k", { data: 1, parts: { "p/1": 1 } });
+    const held = a.store.hold(["read"], "after");
+    let seen: readonly unknown[] = [];
+    const look = (resource: Resource | undefined) => {
+      seen = [resource?.data, resource?.parts.get("p/1")];
+      return { result: null };
+    };
+    const looked = a.journal.transact("k", look, { by: ann, partsUnder: ["p/"] });
+    await story.until("the record was read", () => held.waiting > 0);
+    const before = await story.record(b, "k");
+    assert.equal(await b.store.store.remove("k", before), true);
+    await story.pass(10);
+    await change(b, "k", { data: 2, parts: { "p/1": 2 } });
+    assert.equal((await story.record(b, "k")).seq, before.seq, "both are as long");
+    held.letGo();
+    await story.over(looked);
+    assert.deepEqual(seen, [2, 2]);
+  },
+
   "parts: no decision sees more of them than a bound": async (story) => {
     const process = await story.process({ kinds: {} });
     const many = (from: string) => Object.fromEntries(numbered(600, from).map((id) => [id, 1 as Json]));

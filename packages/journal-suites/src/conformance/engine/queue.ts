@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { AskedOperation, Operation, Outcome, Page, ResourceChange } from "@osbert/journal";
+import type { AskedOperation, Operation, Outcome, Page, Resource, ResourceChange } from "@osbert/journal";
+import type { StoredEntry } from "@osbert/journal/store";
 import { job, ManualJobs } from "../manual-jobs.js";
 import {
   accept,
@@ -11,6 +12,7 @@ import {
   entriesOf,
   gate,
   isJournalError,
+  leaseMs,
   numbered,
   type Process,
   read,
@@ -98,6 +100,83 @@ export const queueTests: EngineTests = {
       names.map((id) => ({ id, value: "cancelled" })),
     );
   },
+
+  "queue: operations that each cancel all others when they are cancelled end once, and all of their ends are kept":
+    async (story) => {
+      const count = 1_200;
+      const settle = ({ data }: Resource, _: unknown, { kind }: Outcome): ResourceChange =>
+        kind === "cancelled" ? { ...dropOthers, data: Number(data) + 1, accept: [{ kind: "undo", held: true }] } : {};
+      const jobs = new ManualJobs();
+      const kinds = { job: jobs.kind({ settle }), undo: { run: async () => null } };
+      const process = await story.process({ kinds });
+      const ids = await acceptAll(
+        process,
+        "k",
+        numbered(count).map((name, index) => job(name, { held: index % 5 === 4 })),
+      );
+      await process.journal.cancel("k", ids[700] ?? "", "not wanted", bob);
+      await process.journal.start();
+      await story.until("all have ended", async () => {
+        const { items } = await process.journal.operations("k", { limit: 1 });
+        return items[0]?.kind === "undo";
+      });
+      assert.equal((await read(process, "k")).data, count, "what each of their ends means");
+      assert.deepEqual(jobs.begun, []);
+      const entries = await entriesOf(process, "k");
+      for (const what of ["settled", "cancel requested"]) {
+        const told = entries.filter(({ kind }) => kind === what).map(({ operation }) => operation ?? "");
+        assert.deepEqual([...told].sort(), [...ids].sort(), `each is ${what} once`);
+      }
+      assert.deepEqual((await process.journal.operation("k", ids.at(-1) ?? ""))?.outcome, dropped);
+      const { open, queued } = await read(process, "k");
+      assert.equal(open.length + queued, count, "what their ends accepted is kept");
+    },
+
+  "queue: of thousands that are cancelled together each commit ends some hundreds, also over a crash, and what was accepted after them runs":
+    async (story) => {
+      const jobs = new ManualJobs();
+      const kinds = { job: jobs.kind() };
+      const desk = await story.process({ kinds });
+      const ids = await acceptAll(
+        desk,
+        "k",
+        numbered(1_300).map((name) => job(name)),
+      );
+      await change(desk, "k", { ...dropOthers, accept: [job("after")] });
+      const { open, queued } = await read(desk, "k");
+      assert.ok(queued > 500, `${queued} are left for later commits`);
+      assert.deepEqual(open, []);
+      const last = ids.at(-1) ?? "";
+      assert.equal((await desk.journal.operation("k", last))?.open?.state, "cancelling");
+      const listed = await desk.journal.operations("k", { limit: 1_000 });
+      assert.deepEqual([...new Set(listed.items.map(({ state, input }) => `${state} ${input === "after"}`))].sort(), [
+        "cancelling false",
+        "queued true",
+      ]);
+      await assert.rejects(change(desk, "k", { hold: [last] }), isJournalError("invalid-change"));
+      await change(desk, "k", { hold: "others" });
+      await change(desk, "k", { release: "others" });
+      assert.equal(await desk.journal.cancel("k", last, "once more", bob), true);
+      const engine = await story.engine({ kinds });
+      // The second bite of the first engine never comes to be.
+      const held = engine.store.hold(["commit"]);
+      await story.until("it writes", () => held.waiting > 0);
+      await engine.journal.kill();
+      held.letGo();
+      const next = await story.engine({ kinds });
+      await story.pass(leaseMs + 1_000);
+      await story.until("what was accepted afterwards runs", () => jobs.runs("after"));
+      assert.deepEqual(jobs.begun, ["after"]);
+      assert.deepEqual((await read(next, "k")).queued, 0);
+      const stored = await storedEntries(next, "k");
+      const settled = stored.filter(({ kind }) => kind === "settled");
+      assert.deepEqual([settled.length, new Set(settled.map(({ operation }) => operation)).size], [1_300, 1_300]);
+      const perCommit = new Map<string, number>();
+      for (const { token } of settled) perCommit.set(token, (perCommit.get(token) ?? 0) + 1);
+      assert.ok(Math.max(...perCommit.values()) <= 500, `${Math.max(...perCommit.values())} ended in one commit`);
+      for (const id of [ids[0], ids[700], last])
+        assert.deepEqual(await storyOf(next, "k", id ?? ""), ["accepted", "cancel requested", "settled"]);
+    },
 
   "queue: what runs beside an operation whose end cancels it is told to stop": async (story) => {
     const jobs = new ManualJobs();
@@ -207,6 +286,37 @@ export const queueTests: EngineTests = {
     );
   },
 
+  "queue: what is accepted as held comes after all that were accepted before it, wherever they wait": async (story) => {
+    const order: string[] = [];
+    const kinds = { job: { run: async ({ input }: Operation) => order.push(String(input)) } };
+    const process = await story.process({ kinds });
+    const names = numbered(120);
+    const ids = await acceptAll(
+      process,
+      "k",
+      names.map((name) => job(name)),
+    );
+    // The record has room now, and 56 wait behind it.
+    const ended = ids.slice(0, 20).map((operation) => ({ operation, reason: "not wanted" }));
+    await change(process, "k", { cancel: ended });
+    const first = await accept(process, "k", job("first held", { held: true }));
+    await change(process, "k", { hold: [ids[70] ?? "", ids[30] ?? ""] });
+    const second = await accept(process, "k", job("second held", { held: true }));
+    await change(process, "k", { order: [ids[50] ?? "", ids[110] ?? ""] });
+    await change(process, "k", { release: [second, ids[70] ?? "", first, ids[30] ?? ""] });
+    await accept(process, "k", job("last"));
+    const told = (await process.journal.operations("k", { limit: 1_000 })).items.map(({ input }) => input);
+    const expected = [
+      ...["0050", "0110"],
+      ...names.slice(20).filter((name) => name !== "0050" && name !== "0110"),
+      ...["first held", "second held", "last"],
+    ];
+    assert.deepEqual(told, expected);
+    await process.journal.start();
+    await story.until("all have run", () => order.length === expected.length);
+    assert.deepEqual(order, expected);
+  },
+
   "queue: a decision sees the open operations about its parts, however many others are before them": async (story) => {
     const jobs = new ManualJobs();
     const process = await story.engine({ kinds: { job: jobs.kind() } });
@@ -285,6 +395,15 @@ export const queueTests: EngineTests = {
     await assert.rejects(large, isJournalError("too-large"));
   },
 };
+
+async function storedEntries({ store }: Process, key: string): Promise<readonly StoredEntry[]> {
+  const all: StoredEntry[] = [];
+  for (;;) {
+    const page = await store.store.entries(key, { kind: "after", after: all.at(-1)?.seq ?? 0, limit: 1_000 });
+    all.push(...page);
+    if (page.length < 1_000) return all;
+  }
+}
 
 async function statesOf(process: Process, key: string): Promise<readonly string[]> {
   return (await read(process, key)).open.map(({ state }) => state);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { NewOperation, ResourceChange } from "@osbert/journal";
+import type { Decision, NewOperation, Operation, ResourceChange } from "@osbert/journal";
 import { job, ManualJobs } from "../manual-jobs.js";
 import { accept, acceptAll, ann, change, type EngineTests, isJournalError, leaseMs, numbered, read } from "../story.js";
 
@@ -91,6 +91,51 @@ export const refusalsTests: EngineTests = {
         by: ann,
       });
     await assert.rejects(nothing, isJournalError("invalid-change"));
+  },
+
+  "refused: members that a decision, a change or an operation does not have, so that nothing misspelt is lost": async (
+    story,
+  ) => {
+    const misspelt = (change: object) => change as ResourceChange;
+    const run = async () => 1;
+    const kinds = {
+      job: { run },
+      settles: { run, settle: () => misspelt({ putPart: { p: 1 } }) },
+      "settles later": { run, settle: () => misspelt(Promise.resolve({ data: 1 })) },
+      changes: { run: (operation: Operation) => operation.change(misspelt({ label: { a: "1" } })) },
+    };
+    const process = await story.engine({ kinds });
+    const refused: Readonly<Record<string, readonly [decision: object, says: RegExp]>> = {
+      "cancel beside the change": [
+        { result: 1, change: { data: 1 }, cancel: [{ operation: "1-x", reason: "no" }] },
+        /"cancel".*in its change/,
+      ],
+      "cancel without a change": [{ result: 1, cancel: { others: true, reason: "no" } }, /"cancel".*in its change/],
+      "a change without its name": [{ result: 1, data: 1 }, /"data".*in its change/],
+      "a misspelt change": [{ result: 1, changes: { data: 1 } }, /"changes"/],
+      "a misspelt member of a change": [{ result: 1, change: { data: 1, putPart: { p: 1 } } }, /"putPart"/],
+      "a misspelt member of an operation": [
+        { result: 1, change: { accept: [{ kind: "job", delayMS: 5 }] } },
+        /"delayMS"/,
+      ],
+      "no decision": [undefined as unknown as object, /a decision must be an object/],
+    };
+    for (const [what, [decision, says]] of Object.entries(refused)) {
+      const asked = process.journal.transact("k", () => decision as Decision<number>, { by: ann });
+      await assert.rejects(asked, (error) => isJournalError("invalid-change")(error) && says.test(String(error)), what);
+    }
+    assert.equal(await process.journal.read("k"), undefined);
+    // What is not there is not lost.
+    const absent = { result: 1, change: { data: 1, putPart: undefined }, cancel: undefined };
+    await process.journal.transact("k", () => absent as unknown as Decision<number>, { by: ann });
+    for (const [kind, says] of [
+      ["settles", /could not be kept.*"putPart"/],
+      ["settles later", /could not be kept.*must not be async/],
+      ["changes", /"label"/],
+    ] as const) {
+      const outcome = await story.ends(process, kind, await accept(process, kind, { kind }));
+      assert.ok(outcome.kind === "failed" && says.test(outcome.error.message), JSON.stringify(outcome));
+    }
   },
 
   "refused: delays and deadlines that are no number of milliseconds": async (story) => {

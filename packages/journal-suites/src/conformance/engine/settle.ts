@@ -112,6 +112,8 @@ export const settleTests: EngineTests = {
     const waiting = await accept(process, "k", { kind: "job", delayMs: 60_000 });
     assert.equal(await process.journal.cancel("k", waiting, "no", bob), true);
     assert.deepEqual((await process.journal.operation("k", waiting))?.outcome, { kind: "cancelled", reason: "no" });
+    const told = process.events.flatMap((event) => (event.kind === "settled" ? [event.settleError] : []));
+    assert.deepEqual(told.map(String), ["Error: always", "Error: always", "Error: always"]);
   },
 
   "settle: it sees what others changed while the operation ran": async (story) => {

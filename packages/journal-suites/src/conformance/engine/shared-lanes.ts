@@ -93,7 +93,7 @@ export const sharedLanesTests: EngineTests = {
     await story.until("the rest goes on", () => jobs.runs("waiting, too"));
   },
 
-  "lanes: the share of a process that died is free when its lease would be over": async (story) => {
+  "lanes: the share of a process that died is free at the latest when its lease would be over": async (story) => {
     const jobs = new ManualJobs();
     const a = await sharing(story, jobs);
     await (await a.journal.lanes()).set("lane", { limit: 1 }, { by: bob });
@@ -109,6 +109,33 @@ export const sharedLanesTests: EngineTests = {
     await story.pass(leaseMs);
     jobs.job(jobs.running.at(-1) ?? "").finish();
     await story.until("and then the other", () => jobs.begun.length === 3);
+  },
+
+  "lanes: a process that is full of other work leaves its places in a lane to one that has room": async (story) => {
+    const [holder, other] = await onePlaceOfTwo(story);
+    const full = await accept(holder.process, "full", job("full", { lane: "another lane" }));
+    await story.until("it is full", () => holder.jobs.runs("full"));
+    await accept(other.process, "k", job("waits", { lane: "lane" }));
+    await story.until("the other one runs it", () => other.jobs.runs("waits"));
+    other.jobs.job("waits").finish();
+    holder.jobs.job("full").finish();
+    await story.ends(holder.process, "full", full);
+  },
+
+  "lanes: a process in which a lane is paused leaves its places in it to others": async (story) => {
+    const [holder, other] = await onePlaceOfTwo(story);
+    holder.process.journal.pauseLanes(new Set(["lane"]));
+    await accept(holder.process, "k", job("waits", { lane: "lane" }));
+    await story.until("the other one runs it", () => other.jobs.runs("waits"));
+  },
+
+  "lanes: a place that nobody uses comes to the process that alone can use it": async (story) => {
+    const [holder, other] = await onePlaceOfTwo(story, 2);
+    // Beside an operation that runs there, nobody else can run one of the same resource.
+    await accept(other.process, "k", job("runs", { lane: "another lane", mode: "shared" }));
+    await story.until("it runs", () => holder.jobs.runs("runs") || other.jobs.runs("runs"));
+    await accept(other.process, "k", job("waits", { lane: "lane", mode: "shared" }));
+    await story.until("it runs beside", () => holder.jobs.runs("runs", "waits") || other.jobs.runs("runs", "waits"));
   },
 
   "lanes: a rule says who made it, and what is no rule is refused": async (story) => {
@@ -131,11 +158,84 @@ export const sharedLanesTests: EngineTests = {
   },
 };
 
+/** The same where the store can tell that another process is dead. */
+export const lanesOfTheKilledTests: EngineTests = {
+  "J11: the places of a killed process are free long before its lease would be over, also if it waited for more":
+    async (story) => {
+      const jobs = new ManualJobs();
+      const killed = await sharing(story, jobs);
+      await (await killed.journal.lanes()).set("lane", { limit: 2 }, { by: bob });
+      for (const key of ["k1", "k2"]) await accept(killed, key, job(key, { lane: "lane" }));
+      await story.until("both places are taken", () => jobs.runs("k1", "k2"));
+      // Three more are urgent for it: they are of a resource that it holds.
+      await accept(killed, "k3", job("beside", { lane: "another lane", mode: "shared" }));
+      await story.until("it holds the resource", () => jobs.runs("k1", "k2", "beside"));
+      for (const name of ["k4", "k5", "k6"]) await accept(killed, "k3", job(name, { lane: "lane", mode: "shared" }));
+      const next = await sharing(story, jobs);
+      await accept(next, "k7", job("k7", { lane: "lane" }));
+      await story.pass(3_000);
+      assert.ok(jobs.runs("k1", "k2", "beside"), jobs.running.join());
+      const killedAt = story.now;
+      await killed.journal.kill();
+      for (let left = 6; left > 0; left--) {
+        await story.until("both places are taken", () => inLane(jobs).length === Math.min(2, left));
+        jobs.job(inLane(jobs)[0] ?? "").finish();
+      }
+      assert.ok(story.now - killedAt < leaseMs / 2, `took ${story.now - killedAt} ms`);
+    },
+
+  "J11: the places of a process that is killed while it runs nothing are free long before its lease would be over":
+    async (story) => {
+      const jobs = new ManualJobs();
+      const [killed, next] = [await sharing(story, jobs), await sharing(story, jobs)];
+      await (await killed.journal.lanes()).set("lane", { limit: 2 }, { by: bob });
+      await story.until("the other knows", async () => (await limitIn(next)) === 2);
+      await story.pass(5_000);
+      await killed.journal.kill();
+      const killedAt = story.now;
+      for (const key of ["k1", "k2"]) await accept(next, key, job(key, { lane: "lane" }));
+      await story.until("both places are the other's", () => jobs.runs("k1", "k2"));
+      assert.ok(story.now - killedAt < leaseMs / 2, `took ${story.now - killedAt} ms`);
+    },
+};
+
+function inLane(jobs: ManualJobs): readonly string[] {
+  return jobs.running.filter((name) => name !== "beside");
+}
+
 async function sharing(story: Story, jobs: ManualJobs): Promise<Process> {
   const process = await story.process({ kinds: { job: jobs.kind() } });
   await process.journal.lanes();
   await process.journal.start();
   return process;
+}
+
+interface Worker {
+  readonly process: Process;
+  readonly jobs: ManualJobs;
+}
+
+/** Two processes that share a lane with one place, which the first of them has. */
+async function onePlaceOfTwo(story: Story, concurrency = 1): Promise<readonly [holder: Worker, other: Worker]> {
+  const workers: Worker[] = [];
+  for (let index = 0; index < 2; index++) {
+    const jobs = new ManualJobs();
+    const process = await story.process({ kinds: { job: jobs.kind() }, concurrency });
+    await process.journal.lanes();
+    await process.journal.start();
+    workers.push({ process, jobs });
+  }
+  const [a, b] = workers as [Worker, Worker];
+  await (await a.process.journal.lanes()).set("lane", { limit: 1 }, { by: bob });
+  await story.until("b knows", async () => (await limitIn(b.process)) === 1);
+  // Whoever has it at first may not be the one whose turn it is.
+  await story.pass(5_000);
+  const probe = await accept(a.process, "probe", job("probe", { lane: "lane" }));
+  await story.until("one of them has the place", () => a.jobs.runs("probe") || b.jobs.runs("probe"));
+  const [holder, other] = a.jobs.runs("probe") ? [a, b] : [b, a];
+  holder.jobs.job("probe").finish();
+  await story.ends(a.process, "probe", probe);
+  return [holder, other];
 }
 
 async function limitIn({ journal }: Process): Promise<number | null> {

@@ -123,6 +123,7 @@ export const processesTests: StoreTests = {
     await dueNow(fixture, 3);
     await claimFrom(other, "theirs");
     assert.equal(await fixture.store.reap("mine"), 0);
+    assert.deepEqual(await fixture.store.gone(["theirs", "mine"]), []);
     assert.deepEqual(await fixture.claimedKeys("mine"), []);
     await other.leave("theirs");
     assert.equal(await fixture.store.reap("mine"), 3);
@@ -136,6 +137,7 @@ export const processesTests: StoreTests = {
     await dueNow(fixture, 3);
     await claimFrom(other, "theirs");
     await fixture.close(other);
+    await eventually("it is told", async () => (await fixture.store.gone(["theirs"])).length === 1);
     let freed = 0;
     await eventually("the leases are freed", async () => {
       freed += await fixture.store.reap("mine");

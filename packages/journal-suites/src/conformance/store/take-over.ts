@@ -3,7 +3,7 @@ import { changeOf } from "../changes.js";
 import { eventually } from "../eventually.js";
 import type { StoreTests } from "../store-fixture.js";
 
-/** `attend`, `leave` and `reap`. */
+/** `attend`, `leave`, `reap` and `gone`. */
 export const takeOverTests: StoreTests = {
   "J11: the leases of living owners stay": async (fixture) => {
     await fixture.store.attend("reaper", noLoss);
@@ -59,6 +59,23 @@ export const takeOverTests: StoreTests = {
     await fixture.store.leave("gone");
     assert.equal(await fixture.store.reap("reaper"), 300);
     assert.equal((await fixture.claim("reaper")).claimed.length, 300);
+  },
+
+  "J11: who is gone is told: those that left and those that nobody knows, and none that lives": async (fixture) => {
+    for (const owner of ["asks", "lives", "Lives", "holds"]) await fixture.store.attend(owner, noLoss);
+    await fixture.createHeld("k", "holds");
+    assert.deepEqual(await fixture.store.gone(["lives", "Lives", "holds"]), []);
+    assert.deepEqual(await fixture.store.gone([]), []);
+    await fixture.store.leave("Lives");
+    await fixture.store.leave("holds");
+    const asked = ["lives", "holds", "nobody", "Lives", "ü'\\ %"];
+    const told = [...(await fixture.store.gone(asked))].sort();
+    assert.deepEqual(told, ["Lives", "holds", "nobody", "ü'\\ %"]);
+    assert.equal((await fixture.record("k")).lease?.owner, "holds", "asking frees nothing");
+    await fixture.store.reap("asks");
+    assert.deepEqual(await fixture.store.gone(["holds", "lives"]), ["holds"]);
+    await fixture.store.attend("Lives", noLoss);
+    assert.deepEqual(await fixture.store.gone(["Lives"]), []);
   },
 
   "J11: an owner may come back": async (fixture) => {

@@ -63,6 +63,7 @@ export interface Story {
   readonly effects: readonly Effect[];
   readonly done: readonly Heard<"step done">[];
   readonly waits: readonly (Heard<"wait begins"> | Heard<"wait over">)[];
+  readonly looks: readonly Heard<"looks">[];
   readonly settled: readonly Heard<"settled">[];
   readonly cancels: readonly Heard<"cancel answered">[];
   readonly resource: DumpedResource | undefined;
@@ -126,6 +127,7 @@ function draftOf(script: Script, resource: DumpedResource | undefined): Draft {
     effects: [],
     done: [],
     waits: [],
+    looks: [],
     settled: [],
     cancels: [],
     resource,
@@ -166,6 +168,7 @@ function hear(
   else if (event.kind === "effect ends") endEffect(draft, event, margin);
   else if (event.kind === "step done") draft.done.push(event);
   else if (event.kind === "wait begins" || event.kind === "wait over") draft.waits.push(event);
+  else if (event.kind === "looks") draft.looks.push(event);
   else if (event.kind === "cancel answered") draft.cancels.push(event);
 }
 

@@ -1,8 +1,10 @@
 import { acceptanceViolations } from "./acceptance.js";
+import { effectViolations } from "./effects.js";
 import { endingViolations } from "./endings.js";
 import { type Run, storiesOf } from "./evidence.js";
 import { hotLoopViolations } from "./hot-loops.js";
 import { journalViolations } from "./journals.js";
+import { lookViolations } from "./looks.js";
 import { orderViolations } from "./order.js";
 import { ownerViolations } from "./owners.js";
 import { runnerViolations } from "./runners.js";
@@ -21,6 +23,8 @@ export function violationsOf(run: Run): readonly Violation[] {
     ...runnerViolations(stories),
     ...orderViolations(stories),
     ...waitViolations(stories),
+    ...lookViolations(stories),
+    ...effectViolations(run, stories),
     ...journalViolations(run),
     ...endedByItself(run),
     ...hotLoopViolations(stories),

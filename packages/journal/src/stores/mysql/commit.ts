@@ -1,5 +1,5 @@
 import type { Change, CommitOutcome } from "../../store.js";
-import { decide } from "./commit-plan.js";
+import { decideCommit } from "./decide-commit.js";
 import { isDuplicate, TryAgain } from "./failure.js";
 import { IdBlock } from "./id-block.js";
 import { LaneTable } from "./lane-table.js";
@@ -69,7 +69,7 @@ export class Commits {
     const sought = trusting ? changes.filter(({ expected }) => expected !== null) : changes;
     const locked = await this.#resources.lock(session, sought);
     const writes = changes
-      .map((change) => decide(change, locked.get(change.key), ids.get(change) ?? 0))
+      .map((change) => decideCommit(change, locked.get(change.key), ids.get(change) ?? 0))
       .filter((decision) => decision.kind === "write");
     await this.#resources.insert(
       session,

@@ -32,7 +32,7 @@ import { checkFits, weightOf } from "./packet.js";
 import { Presence } from "./presence.js";
 import { findEntries, findParts, findRecords, findVersions } from "./queries.js";
 import { type Reading, readAll } from "./reads.js";
-import { reap } from "./reap.js";
+import { gone, reap } from "./reap.js";
 import { replaceTexts } from "./replace-texts.js";
 import { lookAtServer, type Server } from "./server.js";
 import { Sessions } from "./sessions.js";
@@ -162,6 +162,10 @@ export class MysqlStore implements Store {
 
   reap(): Promise<number> {
     return this.#during(reap(this.#sessions, this.#tables, this.#now()));
+  }
+
+  gone(owners: readonly string[]): Promise<readonly string[]> {
+    return this.#during(gone(this.#sessions, this.#tables, owners));
   }
 
   entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]> {

@@ -33,6 +33,21 @@ export async function reap(sessions: Sessions, tables: Tables, now: string): Pro
   });
 }
 
+/** As `reap` tells it, and nothing is done about it. Of an owner that another server knows nobody can tell. */
+export async function gone(
+  sessions: Sessions,
+  { owner }: Tables,
+  owners: readonly string[],
+): Promise<readonly string[]> {
+  if (owners.length === 0) return [];
+  const rows = await sessions.use((session) =>
+    session.rows(`select name, if(server = ${thisServer}, is_free_lock(lock_name) = 1, 0) as is_gone from ${owner}
+      where name in ${listOf(owners, bytes)}`),
+  );
+  const living = new Set(rows.filter((row) => Number(row.is_gone) !== 1).map((row) => textOf(row.name)));
+  return owners.filter((name) => !living.has(name));
+}
+
 /** Goes from owner to owner over the index of leases, not from lease to lease. Leases are read first: their owners came before them. */
 async function unknown(session: Session, { resource, owner }: Tables): Promise<readonly string[]> {
   const leasers = await session.rows(

@@ -1,5 +1,5 @@
 import type { Change } from "../../store.js";
-import type { Locked, Write } from "./commit-plan.js";
+import type { Locked, Write } from "./decide-commit.js";
 import { dueAtOf, leaseOf, textOf } from "./rows.js";
 import { Insertion, selectByKeys, type Values } from "./rows-at-once.js";
 import type { Server } from "./server.js";

@@ -1,4 +1,4 @@
-import type { Write } from "./commit-plan.js";
+import type { Write } from "./decide-commit.js";
 import type { MysqlValue } from "./driver.js";
 import { Insertion } from "./rows-at-once.js";
 import type { Server } from "./server.js";

@@ -30,6 +30,8 @@ import { Dedicated } from "./dedicated.js";
 import { type PostgresPool, tolerateBrokenClients } from "./driver.js";
 import { DueFloors } from "./due-floors.js";
 import {
+  goneStatement,
+  goneValues,
   heldByStatement,
   heldByValues,
   reapStatement,
@@ -203,6 +205,11 @@ class PostgresStore implements Store {
     return numberAt(row, 0);
   }
 
+  async gone(owners: readonly string[]): Promise<readonly string[]> {
+    if (owners.length === 0) return [];
+    return (await this.#sessions.run(this.#statements.gone, goneValues(owners))).map((row) => textAt(row, 0));
+  }
+
   async entries(key: string, range: EntryRange): Promise<readonly StoredEntry[]> {
     if (range.kind === "numbers") return this.#entries.add({ key, seqs: range.seqs });
     const { statement, values } = entriesQuery(this.#statements.lists, key, range);
@@ -262,6 +269,7 @@ function statementsOf(schema: Schema) {
     heldBy: heldByStatement(schema),
     release: releaseStatement(schema),
     reap: reapStatement(schema),
+    gone: goneStatement(schema),
     lists: listStatements(schema),
     versions: versionsStatement(schema),
     backlog: backlogStatements(schema),

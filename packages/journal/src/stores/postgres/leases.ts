@@ -125,6 +125,23 @@ export function reapStatement({ resource, owner, channel }: Schema): Statement {
   };
 }
 
+/** As `reap` tells it, and nothing is done about it. Whoever asks or reaps at the same time may find a lock taken, and the owner alive: for once. */
+export function goneStatement({ owner }: Schema): Statement {
+  return {
+    name: "osbert gone",
+    text: `
+      select ${text("g.id")}
+      from unnest(${texts(2)}) as g(id)
+      left join lateral (select lock_key from ${owner} where id = ${text("g.id")} limit 1) as o on true
+      where o.lock_key is null or pg_try_advisory_xact_lock(o.lock_key)`,
+  };
+}
+
+export function goneValues(owners: readonly string[]): Value[] {
+  const { separator, packed } = packTexts([owners]);
+  return [separator, packed[0] ?? ""];
+}
+
 /** Not a plain equality: rows are to be found by their keys, never among all that the owner holds. */
 function heldBy(owner: string): string {
   return `coalesce(r.lease_owner, '') = ${owner}`;

@@ -13,7 +13,7 @@ export function failureOf(error: unknown, path: string): WriterFailure {
   if (error instanceof JournalError)
     return { code: error.code, message: error.message, cause: { code: error.code, message: error.message } };
   const cause = { code: codeOf(error), message: error instanceof Error ? error.message : String(error) };
-  const [, code, sentence] = verdicts.find(([pattern]) => pattern.test(cause.code)) ?? fallback;
+  const [, code, sentence] = meanings.find(([pattern]) => pattern.test(cause.code)) ?? fallback;
   return { code, message: `${path}: ${sentence} (${cause.code}: ${cause.message})`, cause };
 }
 
@@ -30,7 +30,7 @@ export function concernsAll(error: unknown): boolean {
 }
 
 /** The first that fits. */
-const verdicts: readonly (readonly [RegExp, JournalErrorCode, string])[] = [
+const meanings: readonly (readonly [RegExp, JournalErrorCode, string])[] = [
   [/^SQLITE_FULL/, "store-unavailable", "there is no room left, so nothing was written; make room and it goes on"],
   [/^SQLITE_IOERR/, "store-unavailable", "the disk failed; whether what was under way is kept is not known"],
   [/^SQLITE_(BUSY|LOCKED)/, "store-unavailable", "another program holds the database locked, so nothing was written"],

@@ -16,8 +16,8 @@ interface Known {
 
 /**
  * What was read last, for as long as nobody changes it: platforms poll the same instances again and again. The file has one owner
- * process, so that all changes are made by this store, and it learns of each before that is told to the one who asked. Until then the old
- * state is the truth for everyone.
+ * process, so that all changes are made by this store, and it learns of each before that is told to the one who asked. While a change is
+ * under way the file is asked: parts and versions are read from there, and whoever has seen them must not be given an older record.
  *
  * Two generations instead of an order of use: when the young one is full it becomes the old one, and what is read again comes back.
  */
@@ -25,8 +25,11 @@ export class Recent {
   #young = new Map<string, Known>();
   #old = new Map<string, Known>();
   #characters = 0;
+  /** Resources of which changes are under way, and how many. */
+  readonly #underWay = new Map<string, number>();
 
   read(key: string, parts: readonly string[], load: () => StoredResource | undefined): StoredResource | undefined {
+    if (this.#underWay.has(key)) return load();
     const known = this.#young.get(key) ?? this.#recall(key);
     if (known !== undefined && parts.every((id) => known.parts.has(id))) return select(known, parts);
     const resource = load();
@@ -37,8 +40,15 @@ export class Recent {
     return resource;
   }
 
+  /** Called with each request before it is carried out. Claims and leases leave the seq and the parts alone. */
+  begin(request: Request): void {
+    const key = keyOf(request);
+    if (key !== undefined) this.#underWay.set(key, (this.#underWay.get(key) ?? 0) + 1);
+  }
+
   /** Called in their order with all requests that were carried out, or may have been, before they are answered. */
   note(request: Request, answer: WriterAnswer | undefined): void {
+    this.#end(keyOf(request));
     switch (request.kind) {
       case "commit":
         if (answer === true) this.#learn(request.change);
@@ -62,6 +72,13 @@ export class Recent {
         this.#forget(request.key);
         break;
     }
+  }
+
+  #end(key: string | undefined): void {
+    if (key === undefined) return;
+    const others = (this.#underWay.get(key) ?? 1) - 1;
+    if (others > 0) this.#underWay.set(key, others);
+    else this.#underWay.delete(key);
   }
 
   /** What was just written is read next: by the engine that runs it, by the platform that polls it. */
@@ -123,6 +140,12 @@ export class Recent {
     this.#old.clear();
     this.#characters = 0;
   }
+}
+
+/** The resource that a request changes, if it is one that was named. */
+function keyOf(request: Request): string | undefined {
+  if (request.kind === "commit") return request.change.key;
+  return "key" in request ? request.key : undefined;
 }
 
 function toKnown(record: StoredRecord, parts: ReadonlyMap<string, string | null>): Known {

@@ -196,6 +196,10 @@ export class EmbeddedStore implements SqliteStore {
     return freed;
   }
 
+  async gone(owners: readonly string[]): Promise<readonly string[]> {
+    return owners.filter((owner) => !this.#living.has(owner));
+  }
+
   async remove(key: string, { seq, epoch }: Expected): Promise<boolean> {
     return (await this.#ask({ kind: "remove", key, expected: { seq, epoch } })).answer as boolean;
   }
@@ -248,6 +252,7 @@ export class EmbeddedStore implements SqliteStore {
     const run = async (requests: readonly Request[]): Promise<readonly Settled[]> => {
       const items: (Cell | OtherRequest)[] = [];
       for (const request of requests) {
+        recent.begin(request);
         if (request.kind === "commit") putChange(items, request.change);
         else items.push(request);
       }

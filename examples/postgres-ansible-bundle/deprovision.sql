@@ -1,0 +1,2 @@
+drop database if exists {{ database }} with (force);
+drop role if exists {{ database }};

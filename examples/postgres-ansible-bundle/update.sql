@@ -1,0 +1,1 @@
+alter database {{ database }} connection limit {{ connections }};

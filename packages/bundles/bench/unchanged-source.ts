@@ -1,0 +1,98 @@
+import { Agent, request } from "node:http";
+import {
+  defaultObserveLimits,
+  defaultRules,
+  newSource,
+  openBundleSource,
+  parseSources,
+  reconcile,
+  type SpecRecord,
+  type StoredSource,
+} from "@osbert/bundles";
+import { type LeftOut, startRegistry } from "../../../tools/servers.js";
+import { atMost, type Figure, inTurns, ms, timeOf } from "./figure.js";
+import { pushArtifact } from "./push-artifact.js";
+
+const never = new AbortController().signal;
+const accept = ["application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"].join(", ");
+
+/** A reading of a real registry in which nothing has changed, from the list to the decision, against a bare HEAD for each of its repositories. */
+export async function unchangedSource(repositories: number, rounds: number): Promise<Figure | LeftOut> {
+  const registry = await startRegistry({ kind: "none" });
+  if ("leftOut" in registry) return registry;
+  try {
+    const names = Array.from({ length: repositories }, (_, index) => `team/bundle-${String(index).padStart(4, "0")}`);
+    const { concurrency } = defaultObserveLimits;
+    await sideBySide(names, concurrency, (name) => pushArtifact(registry.url, name, description(name)));
+    const source = await openHub(registry.url);
+    const read = (stored: StoredSource, id: string) =>
+      source.observe(stored, { id, signal: never, onProgress: () => undefined });
+    const decide = (stored: StoredSource, observation: Awaited<ReturnType<typeof read>>) =>
+      reconcile(stored, observation, {
+        ...{ rules: defaultRules, now: Date.now() },
+        inUse: { services: new Set(), plans: new Set() },
+      });
+    const empty: StoredSource = { data: newSource("hub", source.generation), specs: new Map() };
+    const first = decide(empty, await read(empty, "first"));
+    const specs = new Map<string, SpecRecord>();
+    for (const [id, record] of first.specs) if (record !== null) specs.set(id, record);
+    if (specs.size !== repositories) throw new Error(`${specs.size} of ${repositories} repositories were read`);
+    const stored = { data: first.data, specs };
+    const agent = new Agent({ keepAlive: true, maxSockets: concurrency });
+    const { mine, bare } = await inTurns(rounds, {
+      mine: (round) =>
+        timeOf(async () => {
+          const change = decide(stored, await read(stored, `run-${round}`));
+          if (!change.quiet) throw new Error("an unchanged source has changed something");
+        }),
+      bare: () =>
+        timeOf(() =>
+          sideBySide(names, concurrency, (name) => head(`${registry.url}/v2/${name}/manifests/latest`, agent)),
+        ),
+    });
+    agent.destroy();
+    return atMost(`reading ${repositories} unchanged repositories, against bare HEAD requests`, mine, bare, 1.5, ms);
+  } finally {
+    await registry.stop();
+  }
+}
+
+async function openHub(url: string) {
+  const parsed = parseSources({ sources: [{ name: "hub", type: "distribution", url, default: "allow" }] });
+  if (parsed.kind === "invalid") throw new Error(JSON.stringify(parsed.faults));
+  const [config] = parsed.sources;
+  if (config === undefined) throw new Error("no source");
+  return openBundleSource(config, {
+    readFile: async () => "",
+    environment: () => undefined,
+    folder: ".",
+    pushed: { list: async () => [], read: async () => null, fetch: async () => undefined },
+  });
+}
+
+function head(url: string, agent: Agent): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { method: "HEAD", agent, headers: { accept } }, (answer) => {
+      if (answer.statusCode === 200) answer.resume().once("end", resolve);
+      else reject(new Error(`HEAD ${url}: ${answer.statusCode}`));
+    });
+    asked.once("error", reject).end();
+  });
+}
+
+async function sideBySide<Item>(
+  items: readonly Item[],
+  concurrency: number,
+  act: (item: Item) => Promise<void>,
+): Promise<void> {
+  const left = [...items];
+  const work = async () => {
+    for (let item = left.pop(); item !== undefined; item = left.pop()) await act(item);
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+}
+
+function description(name: string): string {
+  const lines = ["osbert: 1", `name: ${name.replace("/", "-")}`, "version: 1.0.0", "description: A bundle"];
+  return [...lines, "command: [sh, ./run.sh]", "plans:", "  small:", "    description: A small one", ""].join("\n");
+}

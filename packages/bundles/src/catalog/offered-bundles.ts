@@ -1,0 +1,187 @@
+import { setImmediate } from "node:timers/promises";
+import { BrokerError, type Service } from "@osbert/broker";
+import type { JsonObject } from "@osbert/protocol";
+import type { BundleSpec } from "../formats/bundle-spec.js";
+import { hideParameters } from "../formats/hide-parameters.js";
+import { type ServiceNaming, toService } from "../formats/to-service.js";
+import type { CatalogEntry } from "../reconcile/merge-sources.js";
+import { type RevisionPart, type RevisionRecord, revisionPart } from "../reconcile/records.js";
+import { bundleStateSchema } from "./action-input.js";
+import { bundleFunctions } from "./bundle-functions.js";
+import { KeptAsText } from "./kept-as-text.js";
+import { secretValues } from "./operator-secrets.js";
+import type { ActionPorts } from "./run-action.js";
+import { changesParameters, planFrom } from "./update-change.js";
+
+export interface OfferedBundlesPorts {
+  /** Reads revisions of a source as they are stored, by their parts, in the order of those. They never change. */
+  readonly revisions: (
+    source: string,
+  ) => (parts: readonly RevisionPart[]) => Promise<ReadonlyMap<RevisionPart, RevisionRecord>>;
+  /**
+   * Has services rendered as the catalog shows them, some at a time. It is only that they need not be made once more when all are
+   * offered: what cannot be offered is told then.
+   */
+  readonly render: (services: readonly Service[]) => void;
+  /** What runs the actions of a source's bundles. */
+  readonly actions: (source: string) => ActionPorts;
+}
+
+/** A service, and what it was made of. */
+interface Made {
+  readonly of: CatalogEntry;
+  readonly service: Service;
+}
+
+/** Services of bundles. One that has not changed is the same object as before, so that nobody compiles it again. */
+export class OfferedBundles {
+  readonly #ports: OfferedBundlesPorts;
+  readonly #texts = new KeptAsText();
+  /** What makes a service of facts, for all bundles of a source. */
+  readonly #makers = new WeakMap<ActionPorts, (facts: BundleFacts) => Service>();
+  #made: ReadonlyMap<string, Made> = new Map();
+
+  constructor(ports: OfferedBundlesPorts) {
+    this.#ports = ports;
+  }
+
+  /** The services of a merged catalog, in its order. */
+  async services(entries: readonly CatalogEntry[]): Promise<readonly Service[]> {
+    const fresh = await this.#make(entries.filter((entry) => !this.#isMade(entry)));
+    const made = new Map<string, Made>();
+    const services: Service[] = [];
+    for (const { serviceId } of entries) {
+      const known = fresh.get(serviceId) ?? this.#made.get(serviceId);
+      if (known === undefined) continue;
+      made.set(serviceId, known);
+      services.push(known.service);
+    }
+    this.#made = made;
+    return services;
+  }
+
+  /** All are made anew the next time: what the operator gives to bundles has changed. */
+  forget(): void {
+    this.#made = new Map();
+  }
+
+  #isMade(entry: CatalogEntry): boolean {
+    const known = this.#made.get(entry.serviceId);
+    return known !== undefined && isAlike(known.of, entry);
+  }
+
+  /** Some at a time: after a start, that is all of them. In the order of their parts, which is that of the store: neighbours are read together. */
+  async #make(entries: readonly CatalogEntry[]): Promise<ReadonlyMap<string, Made>> {
+    const bySource = new Map<string, CatalogEntry[]>();
+    for (const entry of entries) {
+      const others = bySource.get(entry.source);
+      if (others === undefined) bySource.set(entry.source, [entry]);
+      else others.push(entry);
+    }
+    const made = new Map<string, Made>();
+    for (const [source, unordered] of bySource) {
+      const read = this.#ports.revisions(source);
+      const wanted = unordered.map((entry) => ({ entry, part: partOf(entry) }));
+      wanted.sort((one, other) => (one.part < other.part ? -1 : 1));
+      for (let from = 0; from < wanted.length; from += revisionsAtOnce) {
+        const some = wanted.slice(from, from + revisionsAtOnce);
+        const revisions = await read(some.map(({ part }) => part));
+        const services: Service[] = [];
+        for (const { entry, part } of some) {
+          const revision = revisions.get(part);
+          // Revisions are written before what refers to them, and removed after it.
+          if (revision === undefined)
+            throw new Error(`revision ${entry.current.digest} of ${entry.spec} is not stored`);
+          const service = this.service(source, revision, entry.name);
+          services.push(service);
+          made.set(entry.serviceId, { of: entry, service });
+        }
+        this.#ports.render(services);
+        // Others have their turn, too: what is made of thousands of bundles takes a second.
+        await setImmediate();
+      }
+    }
+    return made;
+  }
+
+  /** A bundle at a revision, as a service under a name. */
+  service(
+    source: string,
+    { spec, serviceId, artifact, plans, version, digest }: RevisionRecord,
+    name: string,
+  ): Service {
+    const actions = this.#ports.actions(source);
+    // F5-83: by what the settings name, whatever has become of its value.
+    const hidden = Object.keys(secretValues(actions.secrets(spec)));
+    const facts = { spec, artifact, plans, hidden, naming: { id: serviceId, name, revision: digest, version } };
+    return this.#texts.keep<BundleFacts>(facts, this.#makerOf(actions));
+  }
+
+  #makerOf(actions: ActionPorts): (facts: BundleFacts) => Service {
+    const make = this.#makers.get(actions) ?? toBundleService(actions);
+    this.#makers.set(actions, make);
+    return make;
+  }
+}
+
+interface BundleFacts extends Pick<RevisionRecord, "spec" | "artifact" | "plans"> {
+  /** Parameters that users neither see nor give. */
+  readonly hidden: readonly string[];
+  readonly naming: Omit<ServiceNaming, "plans">;
+}
+
+const toBundleService =
+  (actions: ActionPorts) =>
+  ({ spec, artifact, plans, hidden, naming }: BundleFacts): Service => {
+    const functions = bundleFunctions(actions, { serviceId: naming.id, spec, artifact, plans });
+    const { provision, update, deprovision, bind, unbind } = functions;
+    const checks: Pick<Service, "prepareUpdate"> = {
+      prepareUpdate: ({ plan, previous, parameters }) => {
+        checkPlanChange(spec, previous.plan, plan);
+        return checkParameterChange(spec, previous.parameters, parameters);
+      },
+    };
+    // Assigned, and not spread: V8 has a shape for each object that others were spread into, and shapes take more than a kilobyte.
+    return Object.assign(
+      toService(hideParameters(spec, new Set(hidden)), { ...naming, plans }),
+      { state: bundleStateSchema, bindingState: bundleStateSchema, provision, update, deprovision },
+      checks,
+      spec.plans.some(({ bindable }) => bindable) ? { bind, unbind } : {},
+    );
+  };
+
+/** Few enough that what is made of them on the way is gone before V8 takes it for something that stays. */
+const revisionsAtOnce = 50;
+
+function partOf({ spec, current }: CatalogEntry): RevisionPart {
+  return revisionPart(spec, current.digest);
+}
+
+/** Whether one service is made of both. */
+function isAlike(one: CatalogEntry, other: CatalogEntry): boolean {
+  return (
+    one === other ||
+    (one.source === other.source &&
+      one.spec === other.spec &&
+      one.name === other.name &&
+      one.current.digest === other.current.digest &&
+      one.current.version === other.current.version)
+  );
+}
+
+/**
+ * F5-40, 50: the revision that an instance is of says which plans it may change to; with an upgrade, the one that it comes to. There its
+ * plan may have another name by now, and that is no change.
+ */
+function checkPlanChange(spec: BundleSpec, from: string, to: string): void {
+  const own = planFrom(spec, from);
+  if (to !== (own?.name ?? from) && own?.updatesTo.includes(to) !== true)
+    throw new BrokerError("bad-request", `instances of plan ${from} do not change to plan ${to}`);
+}
+
+/** An instance of a bundle without the action `update` comes to another revision, and stays what it is otherwise. */
+function checkParameterChange({ actions }: BundleSpec, from: JsonObject, to: unknown): Record<string, never> {
+  if (!actions.includes("update") && changesParameters(from, (to ?? {}) as JsonObject))
+    throw new BrokerError("unprocessable", "parameters cannot be changed: the bundle has no action update");
+  return {};
+}

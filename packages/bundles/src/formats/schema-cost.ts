@@ -1,0 +1,58 @@
+import { isJsonObject, type Json } from "@osbert/protocol";
+import type { PlanSpec } from "./bundle-spec.js";
+
+/** Of one schema, as platforms take it; of all schemas of a bundle together, which is what can be compiled in a few seconds. */
+const mostBytes = { schema: 65_536, bundle: 131_072 };
+/** Of all patterns together: their length, times the largest count in each. About a second of work. */
+const mostPatternCost = 500_000;
+/** A class such as \pL has hundreds of ranges. */
+const lettersOfClass = 100;
+
+export interface SchemaProblem {
+  /** `null`: it is of all of them together. */
+  readonly at: { readonly plan: number; readonly verb: keyof PlanSpec["schemas"] } | null;
+  readonly message: string;
+}
+
+/** Why the schemas of a bundle would take too long to compile; `null`: they do not. To find that out takes time in proportion to them. */
+export function schemaCostProblem(plans: readonly PlanSpec[]): SchemaProblem | null {
+  let all = 0;
+  let cost = 0;
+  for (const [plan, { schemas }] of plans.entries())
+    for (const verb of ["provision", "update", "bind"] as const) {
+      const schema = schemas[verb];
+      if (schema === null) continue;
+      const bytes = Buffer.byteLength(JSON.stringify(schema));
+      if (bytes > mostBytes.schema)
+        return { at: { plan, verb }, message: `must have at most ${mostBytes.schema} bytes, not ${bytes}` };
+      all += bytes;
+      cost += patternCost(schema);
+    }
+  if (all > mostBytes.bundle)
+    return { at: null, message: `must have schemas of at most ${mostBytes.bundle} bytes together, not ${all}` };
+  if (cost > mostPatternCost)
+    return { at: null, message: "have patterns that are too long, or repeat too often; write smaller counts in {}" };
+  return null;
+}
+
+/** RE2 writes what is repeated out: `(abc){1000}` is 3,000 letters. */
+function patternCost(value: Json): number {
+  if (Array.isArray(value)) return sum(value.map(patternCost));
+  if (!isJsonObject(value)) return 0;
+  const { pattern, patternProperties } = value;
+  const patterns = [pattern, ...(isJsonObject(patternProperties) ? Object.keys(patternProperties) : [])];
+  const own = sum(patterns.map((text) => (typeof text === "string" ? patternLength(text) * largestCount(text) : 0)));
+  return own + sum(Object.values(value).map(patternCost));
+}
+
+function patternLength(pattern: string): number {
+  return pattern.length + lettersOfClass * (pattern.match(/\\p/gi)?.length ?? 0);
+}
+
+function largestCount(pattern: string): number {
+  return [...pattern.matchAll(/\d{1,9}(?=\})/g)].reduce((most, [count]) => Math.max(most, Number(count)), 1);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

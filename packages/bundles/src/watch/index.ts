@@ -1,0 +1,17 @@
+export type {
+  BundleEvent,
+  BundleObserver,
+  JobEnded,
+  JobFacts,
+  JobLeft,
+  JobWatched,
+  KnownSource,
+  SourceChanged,
+  SourceCollected,
+  SourceRead,
+  SourceReading,
+  SourcesKnown,
+} from "./bundle-event.js";
+export { bundleMetrics } from "./bundle-metrics.js";
+export { logBundles } from "./log-bundles.js";
+export { bundleMetricDefinitions } from "./metric-definitions.js";

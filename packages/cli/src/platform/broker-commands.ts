@@ -1,0 +1,231 @@
+import type { apiDescriptions } from "@osbert/platform/api";
+import { isJsonObject, type JsonObject } from "@osbert/protocol";
+import type { Shaped } from "@osbert/server/client";
+import type { Command } from "commander";
+import { confirm } from "../admin/confirm.js";
+import { readLogin } from "../client/credentials.js";
+import { exitStatuses } from "../client/exit-status.js";
+import { plainJson } from "../client/plain-text.js";
+import type { Surroundings } from "../client/surroundings.js";
+import { table } from "../client/table.js";
+import { withExamples } from "../examples-of.js";
+import { facts } from "./instance-text.js";
+import { type PageOptions, type PlatformOptions, withPageOptions, withPlatformOptions } from "./platform-options.js";
+import type { PlatformSession } from "./platform-session.js";
+import { printPage } from "./print-page.js";
+import { runPlatformCommand } from "./run-platform-command.js";
+
+type Broker = Shaped<(typeof apiDescriptions)["broker"]["answer"]>;
+
+/** The commands about brokers and what they offer: brokers, register, relist, remove, marketplace. */
+export function registerBrokerCommands(platform: Command, surroundings: Surroundings): void {
+  registerMarketplace(platform, surroundings);
+  registerBrokers(platform, surroundings);
+  registerRegister(platform, surroundings);
+  registerRelist(platform, surroundings);
+  registerRemove(platform, surroundings);
+}
+
+function registerMarketplace(platform: Command, surroundings: Surroundings): void {
+  const command = platform
+    .command("marketplace")
+    .summary("list what can be had, or show one service")
+    .description(
+      "Lists the services of all brokers with their plans; with a name it shows that one, with the schemas of its parameters.",
+    )
+    .argument("[service]", "the name of a service")
+    .option("--broker <name>", "only of this broker")
+    .action((service: string | undefined, options: PageOptions & { readonly broker?: string }) =>
+      runPlatformCommand(options, surroundings, "show the marketplace", async (session) => {
+        const { broker } = options;
+        if (service === undefined)
+          return printPage(
+            session,
+            (page) => session.ask("offerings", {}, { query: { ...page, broker } }),
+            options,
+            ["SERVICE", "BROKER", "DESCRIPTION", "PLANS"],
+            (one) => [one.name, one.broker, one.description, planNames(one.plans)],
+            "nothing is offered; register a broker with osbert platform register",
+          );
+        const { ask, text } = session.askWith({});
+        const { offering } = await ask("offering", { offering: service }, { query: { broker } });
+        surroundings.stdout.write(session.json ? `${text()}\n` : offeringText(offering));
+        return exitStatuses.succeeded.status;
+      }),
+    );
+  withPageOptions(command);
+  withExamples(command, [
+    { does: "what is there?", command: "osbert platform marketplace" },
+    { does: "which parameters does it take?", command: "osbert platform marketplace database" },
+  ]);
+}
+
+const mostNames = 12;
+
+function planNames(
+  plans: readonly { readonly name: string; readonly free: boolean; readonly left: boolean }[],
+): string {
+  const names = plans.filter(({ left }) => !left).map(({ name, free }) => (free ? name : `${name} (paid)`));
+  const more = names.length > mostNames ? [`and ${names.length - mostNames} more`] : [];
+  return [...names.slice(0, mostNames), ...more].join(", ");
+}
+
+function offeringText(offering: JsonObject): string {
+  const plans = Array.isArray(offering.plans) ? offering.plans.filter(isJsonObject) : [];
+  const rows = plans.map((plan) => [
+    String(plan.name),
+    plan.free === false ? "paid" : "free",
+    Object.entries(parametersOf(plan))
+      .map(([call, schema]) => `${call}: ${namesIn(schema)}`)
+      .join("; ") || "-",
+    String(plan.description),
+  ]);
+  const head = facts({ service: String(offering.name), description: String(offering.description) });
+  return `${head}\n${table(["PLAN", "PRICE", "PARAMETERS", "DESCRIPTION"], rows)}\n`;
+}
+
+/** The schemas of a plan, by what they are for. */
+function parametersOf(plan: JsonObject): Readonly<Record<string, JsonObject>> {
+  const at = (...path: readonly string[]) =>
+    path.reduce<unknown>((value, name) => (isJsonObject(value) ? value[name] : undefined), plan.schemas);
+  const all = {
+    create: at("service_instance", "create", "parameters"),
+    update: at("service_instance", "update", "parameters"),
+    bind: at("service_binding", "create", "parameters"),
+  };
+  return Object.fromEntries(Object.entries(all).filter((pair): pair is [string, JsonObject] => isJsonObject(pair[1])));
+}
+
+function namesIn({ properties, required }: JsonObject): string {
+  const needed: readonly unknown[] = Array.isArray(required) ? required : [];
+  const names = isJsonObject(properties) ? Object.keys(properties) : [];
+  return names.map((name) => (needed.includes(name) ? `${name}!` : name)).join(" ") || "any";
+}
+
+function registerBrokers(platform: Command, surroundings: Surroundings): void {
+  const command = platform
+    .command("brokers")
+    .summary("list registered brokers")
+    .description(
+      "Lists registered brokers with their health: whether they answer, and what is wrong with their catalogs.",
+    )
+    .action((options: PlatformOptions) =>
+      runPlatformCommand(options, surroundings, "list the brokers", (session) =>
+        printPage(
+          session,
+          () => session.ask("brokers", {}),
+          { limit: 500 },
+          brokerHeadings,
+          brokerRow,
+          "there are none",
+        ),
+      ),
+    );
+  withPlatformOptions(command);
+  withExamples(command, [{ does: "do they all answer?", command: "osbert platform brokers" }]);
+}
+
+const brokerHeadings = ["NAME", "HEALTH", "SERVICES", "CATALOG READ", "URL", ""];
+
+function brokerRow({ name, url, health, catalog, waiting }: Broker): readonly string[] {
+  const news = [waiting && "its queue waits", health.message, catalog.fault].filter(Boolean).join("; ");
+  return [name, health.state, String(catalog.offerings), catalog.read_at ?? "-", url, news];
+}
+
+interface RegisterOptions extends PlatformOptions {
+  readonly brokerCredentialsFile?: string;
+  readonly brokerCa?: string;
+}
+
+function registerRegister(platform: Command, surroundings: Surroundings): void {
+  const command = platform
+    .command("register")
+    .summary("register a broker, or change its registration")
+    .description(
+      "Registers a broker, or changes address and credentials of one that is registered: operations under way go on with the new ones.",
+    )
+    .argument("<name>", "how it is called here")
+    .argument("<broker-url>", "where it is, without /v2")
+    .option(
+      "--broker-credentials-file <file>",
+      "a file with the broker's name:password, or with Bearer and a token (else OSBERT_LOGIN or OSBERT_TOKEN)",
+    )
+    .option("--broker-ca <file>", "the certificate (PEM) of who must have signed the broker's")
+    .action((name: string, url: string, options: RegisterOptions) =>
+      runPlatformCommand(options, surroundings, `register ${name}`, async (session) => {
+        const { env } = surroundings;
+        const login = await readLogin(env, options.brokerCredentialsFile, session.read);
+        const ca = options.brokerCa === undefined ? undefined : await session.read(options.brokerCa);
+        const body = { url, authentication: authenticationOf(login?.credentials), ca };
+        return told(session, await registerOrChange(session, name, body));
+      }),
+    );
+  withPlatformOptions(command);
+  withExamples(command, [
+    {
+      does: "with its password in a file",
+      command: "osbert platform register databases https://broker.example --broker-credentials-file broker-login.txt",
+    },
+  ]);
+}
+
+async function registerOrChange(session: PlatformSession, name: string, body: object): Promise<Broker> {
+  const { items } = await session.ask("brokers", {});
+  const route = items.some((one) => one.name === name) ? "changeBroker" : "registerBroker";
+  return session.ask(route, { broker: name }, { body });
+}
+
+function authenticationOf(
+  credentials: string | { readonly username: string; readonly password: string } | undefined,
+): object {
+  if (credentials === undefined) return { kind: "none" };
+  if (typeof credentials !== "string") return { kind: "basic", ...credentials };
+  return { kind: "bearer", token: credentials.replace(/^Bearer /, "") };
+}
+
+function told(session: PlatformSession, broker: Broker) {
+  const text = `${table(brokerHeadings, [brokerRow(broker)])}\n`;
+  session.surroundings.stdout.write(session.json ? `${plainJson(broker)}\n` : text);
+  return broker.catalog.fault === null && broker.health.state === "ok"
+    ? exitStatuses.succeeded.status
+    : exitStatuses.failed.status;
+}
+
+function registerRelist(platform: Command, surroundings: Surroundings): void {
+  const command = platform
+    .command("relist")
+    .summary("read the catalog of a broker now")
+    .description("Reads the catalog of a broker now, and says what is wrong with it.")
+    .argument("<name>", "the broker's name")
+    .action((broker: string, options: PlatformOptions) =>
+      runPlatformCommand(options, surroundings, `read the catalog of ${broker}`, async (session) =>
+        told(session, await session.ask("relistBroker", { broker }, { body: {} })),
+      ),
+    );
+  withPlatformOptions(command);
+  withExamples(command, [{ does: "after a change of plans", command: "osbert platform relist databases" }]);
+}
+
+function registerRemove(platform: Command, surroundings: Surroundings): void {
+  const command = platform
+    .command("remove-broker")
+    .summary("remove a broker")
+    .description(
+      "Removes a broker. That is refused while it has instances, unless it is forced: then they stay as unmanaged, and can be adopted.",
+    )
+    .argument("<name>", "the broker's name")
+    .option("--force", "although it has instances")
+    .option("--yes", "do not ask; needed where nobody can be asked")
+    .action((broker: string, options: PlatformOptions & { readonly force?: boolean; readonly yes?: boolean }) =>
+      runPlatformCommand(options, surroundings, `remove ${broker}`, async (session) => {
+        const force = options.force ?? false;
+        const what = force ? `removes ${broker}, and leaves its instances unmanaged` : `removes ${broker}`;
+        await confirm(surroundings, { what, name: broker, yes: options.yes ?? false });
+        await session.ask("removeBroker", { broker }, { query: { force: force ? "true" : undefined } });
+        surroundings.stdout.write(session.json ? `${plainJson({ removed: broker })}\n` : `${broker} is removed\n`);
+        return exitStatuses.succeeded.status;
+      }),
+    );
+  withPlatformOptions(command);
+  withExamples(command, [{ does: "one that is no more", command: "osbert platform remove-broker databases --yes" }]);
+}

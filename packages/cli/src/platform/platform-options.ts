@@ -1,0 +1,80 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { exitStatuses } from "../client/exit-status.js";
+import { parseSecondsOption } from "../client/seconds-option.js";
+
+/** The options that every command has which talks to a platform. */
+export interface PlatformOptions {
+  readonly target?: string;
+  readonly url?: string;
+  readonly space?: string;
+  readonly credentialsFile?: string;
+  readonly ca?: string;
+  /** Seconds. */
+  readonly requestTimeout?: number;
+  readonly json?: boolean;
+}
+
+export function withPlatformOptions(command: Command): Command {
+  return command
+    .option("-t, --target <name>", "a saved target (else OSBERT_PLATFORM_TARGET, else the current one)")
+    .option("--url <url>", "where the platform is, instead of a target (else OSBERT_PLATFORM_URL)")
+    .option("-S, --space <name>", "the space (else OSBERT_PLATFORM_SPACE, else the target's, else default)")
+    .option(
+      "--credentials-file <file>",
+      "a file with name:password, or with Bearer and a token (else OSBERT_PLATFORM_LOGIN=name:password or OSBERT_PLATFORM_TOKEN, else the target's)",
+    )
+    .option("--ca <file>", "the certificate (PEM) of the authority to trust for https")
+    .option("--request-timeout <time>", "how long one request may take (default 60s)", parseSecondsOption)
+    .option("--json", "one JSON document on the standard output, also when it fails")
+    .addHelpText("after", statusHelp);
+}
+
+export interface IntentOptions extends PlatformOptions {
+  readonly wait: boolean;
+  /** Seconds. */
+  readonly timeout?: number;
+  readonly dryRun?: boolean;
+  readonly ifRevision?: string;
+  readonly idempotencyKey?: string;
+}
+
+/** Of the commands that want a change. */
+export function withIntentOptions(command: Command): Command {
+  return withPlatformOptions(
+    command
+      .option("--no-wait", "end as soon as the platform has accepted it")
+      .option("--timeout <time>", "wait no longer than this, such as 90s or 10m; it goes on", parseSecondsOption)
+      .option("--dry-run", "say what would become of it, and change nothing")
+      .option("--if-revision <number>", "only if nothing was changed since that revision", parseRevision)
+      .option("--idempotency-key <text>", "the same key again finds what the first request began"),
+  );
+}
+
+export interface PageOptions extends PlatformOptions {
+  readonly limit: number;
+  readonly after?: string;
+}
+
+export function withPageOptions(command: Command): Command {
+  return withPlatformOptions(
+    command
+      .option("--limit <number>", "how many to show, at most 500", parseLimit, 100)
+      .option("--after <text>", "go on where an earlier list ended, as it said"),
+  );
+}
+
+function parseLimit(text: string): number {
+  const limit = Number(text);
+  if (!Number.isInteger(limit) || limit < 1 || limit > 500)
+    throw new InvalidArgumentError("It must be a whole number from 1 to 500.");
+  return limit;
+}
+
+function parseRevision(text: string): string {
+  if (!/^[0-9]{1,15}$/.test(text)) throw new InvalidArgumentError("It must be a number, as show tells it.");
+  return text;
+}
+
+const statusHelp = `\nExit status:\n${Object.values(exitStatuses)
+  .map(({ status, meaning }) => `  ${status}  ${meaning.replaceAll("broker", "platform")}\n`)
+  .join("")}`.trimEnd();

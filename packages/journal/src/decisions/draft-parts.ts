@@ -1,0 +1,86 @@
+import { type Json, toJsonText } from "../json.js";
+import { limits } from "../limits.js";
+import { checkPartId } from "../names.js";
+import { queuePrefix } from "./queue.js";
+
+/** Thrown out of a draft that must see parts which were not read, or ("queue") all operations that wait in parts: read them and draft again. */
+export class NeedsParts {
+  readonly ids: readonly string[] | "queue";
+  constructor(ids: readonly string[] | "queue") {
+    this.ids = ids;
+  }
+}
+
+/** The parts of a resource in the making of one change: as they were read, and what becomes of them. */
+export class DraftParts {
+  readonly put = new Map<string, string>();
+  readonly deleted = new Set<string>();
+  readonly #read: ReadonlyMap<string, string | null>;
+  readonly #hasQueue: boolean;
+
+  /** `read`: id → body, `null` for one that does not exist. `hasQueue`: all operations that wait in parts are among them. */
+  constructor(read: ReadonlyMap<string, string | null>, hasQueue: boolean) {
+    this.#read = read;
+    this.#hasQueue = hasQueue;
+  }
+
+  /** What is needed is asked for at once: each time that something is missing is a read and a new draft. */
+  need(ids: readonly string[]): void {
+    const known = (id: string) =>
+      this.put.has(id) || this.deleted.has(id) || this.#read.has(id) || (this.#hasQueue && id.startsWith(queuePrefix));
+    const missing = new Set(ids.filter((id) => !known(id)));
+    if (missing.size > 0) throw new NeedsParts([...missing]);
+  }
+
+  text(id: string): string | null {
+    this.need([id]);
+    if (this.deleted.has(id)) return null;
+    return this.put.get(id) ?? this.#read.get(id) ?? null;
+  }
+
+  /** Texts of the operations that wait, all of them. */
+  queue(): readonly string[] {
+    if (!this.#hasQueue) throw new NeedsParts("queue");
+    const texts: string[] = [];
+    for (const [id, body] of new Map([...this.#read, ...this.put])) {
+      if (id.startsWith(queuePrefix) && body !== null && !this.deleted.has(id)) texts.push(body);
+    }
+    return texts;
+  }
+
+  /** A part of the user's; `null` removes it. */
+  write(id: string, value: Json): void {
+    checkPartId(id);
+    if (value === null) {
+      this.remove(id);
+      return;
+    }
+    const text = toJsonText(value, limits.jsonBytes, `the part ${JSON.stringify(id)}`);
+    this.writeText(id, text);
+    // What stands there already is not written again: the end of an operation often leaves its part as it is.
+    if (this.#read.get(id) === text) this.put.delete(id);
+  }
+
+  /** A part of the journal's own. */
+  writeText(id: string, text: string): void {
+    this.deleted.delete(id);
+    this.put.set(id, text);
+  }
+
+  remove(id: string): void {
+    this.put.delete(id);
+    this.deleted.add(id);
+  }
+
+  /** Answers how to go back to what it is now. */
+  mark(): () => void {
+    const put = [...this.put];
+    const deleted = [...this.deleted];
+    return () => {
+      this.put.clear();
+      for (const [id, body] of put) this.put.set(id, body);
+      this.deleted.clear();
+      for (const id of deleted) this.deleted.add(id);
+    };
+  }
+}

@@ -1,0 +1,600 @@
+import {
+  anyObject,
+  anything,
+  boolean,
+  choice,
+  described,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  optional,
+  page,
+  type RouteDescription,
+  type Shape,
+  text,
+} from "@osbert/server/client";
+import { targetStates } from "../records/campaign-record.js";
+import { bindingPhases, deleteModes, phases } from "../records/instance-record.js";
+import { rotationStates } from "../records/rotation-record.js";
+import { type Role, roles } from "./access.js";
+import type { ApiRouteName } from "./routes.js";
+
+const time = described(text, "A time, as ISO 8601 has them.");
+const named = object({ id: text, name: text });
+
+const state = object({
+  plan: named,
+  parameters: described(nullable(anyObject), "Numbers are as they were written, also beyond 2^53."),
+  maintenance: nullable(text),
+});
+
+const policy = object({
+  on_failure: choice(["auto", "halt", "continue"]),
+  concurrency: choice(["queue", "reject", "replace"]),
+  orphans: choice(["mitigate", "confirm", "hold"]),
+});
+
+const intentNames = ["create", "update", "delete", "bind", "unbind", "rotate", "refresh", "upgrade", "adopt"] as const;
+
+const pathChange = object({
+  op: choice(["add", "replace", "remove"]),
+  path: text,
+  old: optional(anything),
+  value: optional(anything),
+});
+
+const queuedIntent = object({
+  operation: text,
+  op: choice(intentNames),
+  summary: text,
+  author: text,
+  accepted_at: time,
+  age_ms: number,
+  position: number,
+  state: choice(["running", "waiting", "queued", "held", "paused", "cancelling"]),
+  description: nullable(text),
+  held_for: nullable(text),
+  difference: list(pathChange),
+  overrides: described(list(text), "Operations before it whose changes it writes over."),
+});
+
+const binding = object({
+  id: text,
+  name: text,
+  osb_id: text,
+  phase: choice(bindingPhases),
+  created_by: text,
+  created_at: time,
+  app_guid: nullable(text),
+  expires_at: nullable(text),
+  renew_before: nullable(text),
+  predecessor: nullable(text),
+  successor: nullable(text),
+  message: nullable(text),
+});
+
+const instance = object({
+  id: text,
+  space: text,
+  name: text,
+  broker: text,
+  offering: named,
+  osb_id: nullable(text),
+  created_by: text,
+  created_at: time,
+  phase: choice(phases),
+  usable: boolean,
+  certainty: object({ certain: boolean, since: nullable(time), operation: nullable(text) }),
+  dashboard_url: nullable(text),
+  applied: described(nullable(state), "What its broker has confirmed."),
+  in_flight: nullable(object({ operation: text, call: text, since: time })),
+  desired: described(nullable(state), "What it will be if all that is queued succeeds; null: it will be gone."),
+  queue: list(queuedIntent),
+  failures: list(
+    object({
+      operation: text,
+      op: choice(intentNames),
+      paths: list(text),
+      class: text,
+      message: text,
+      at: time,
+      repeatable: boolean,
+    }),
+  ),
+  last_delete: nullable(
+    object({ operation: text, by: text, at: time, message: text, how: choice(["rejected", "failed", "blocked"]) }),
+  ),
+  lock: nullable(
+    object({
+      by: text,
+      at: time,
+      reason: text,
+      effect: choice(["queue", "reject"]),
+      deletes_exempt: boolean,
+      until: nullable(time),
+    }),
+  ),
+  policy,
+  bindings: list(binding),
+  revision: described(number, "The entity tag, for If-Match."),
+});
+
+const instanceSummary = object({
+  id: text,
+  space: text,
+  name: text,
+  broker: text,
+  offering: named,
+  plan: nullable(named),
+  phase: choice(phases),
+  usable: boolean,
+  open: described(number, "Changes that are queued or under way."),
+  bindings: number,
+  revision: number,
+});
+
+const report = object({
+  ok: boolean,
+  findings: list(object({ severity: choice(["error", "warning"]), rule: text, path: nullable(text), message: text })),
+});
+
+const admitted = object({
+  result: described(
+    choice(["accepted", "repeated", "unchanged", "dry-run"]),
+    "repeated: the same request came before; unchanged: it is, or will be, so already; dry-run: nothing was done.",
+  ),
+  operation: nullable(text),
+  instance: nullable(instance),
+  report: described(nullable(report), "Of a dry run: what was looked at."),
+  desired: described(nullable(state), "Of a dry run: what it would be in the end."),
+});
+
+const journalLine = object({
+  seq: number,
+  at: time,
+  family: choice(["intent", "control", "decision", "attempt", "outcome", "orphan", "observation"]),
+  kind: text,
+  operation: nullable(text),
+  by: text,
+  cause: nullable(oneOf(text, number)),
+  request_id: nullable(text),
+  summary: text,
+  payload: anything,
+});
+
+const limits = object({ in_flight: number, timeout_ms: number });
+
+const broker = object({
+  name: text,
+  url: text,
+  authentication: choice(["none", "basic", "bearer"]),
+  limits,
+  relist_ms: number,
+  registered_by: text,
+  registered_at: time,
+  health: object({
+    state: choice(["unknown", "ok", "failing", "unauthorized"]),
+    since: time,
+    message: nullable(text),
+    failures: number,
+  }),
+  catalog: object({ revision: number, read_at: nullable(time), fault: nullable(text), offerings: number }),
+  waiting: described(boolean, "Its queue waits until it can be reached."),
+});
+
+const offeringSummary = object({
+  broker: text,
+  id: text,
+  name: text,
+  description: text,
+  bindable: boolean,
+  tags: list(text),
+  left_at: described(nullable(time), "When it left the catalog."),
+  plans: list(
+    object({
+      id: text,
+      name: text,
+      description: text,
+      free: boolean,
+      bindable: boolean,
+      maintenance: nullable(text),
+      left: boolean,
+    }),
+  ),
+});
+
+const offering = object({
+  broker: text,
+  left_at: nullable(time),
+  plans_left: list(text),
+  offering: described(anyObject, "As the broker's catalog has it, with schemas and metadata."),
+});
+
+const orphan = object({
+  key: text,
+  broker: text,
+  space: text,
+  instance: text,
+  instance_osb_id: text,
+  binding_osb_id: nullable(text),
+  offering: named,
+  plan: named,
+  operation: text,
+  reason: text,
+  suspected_at: time,
+  state: choice(["open", "held", "mitigated", "dismissed", "abandoned"]),
+  tries: number,
+  last_answer: nullable(text),
+  ended_at: nullable(time),
+  ended_by: nullable(text),
+  end_reason: nullable(text),
+});
+
+const rotation = object({
+  space: text,
+  instance: text,
+  binding: text,
+  expires_at: nullable(text),
+  renew_before: nullable(text),
+  renew_at: time,
+  state: choice(rotationStates),
+  successor: nullable(text),
+  message: nullable(text),
+});
+
+const dayWindow = described(
+  object({ from_minute: number, until_minute: number }),
+  "Minutes after midnight, UTC; over midnight if it ends before it begins.",
+);
+
+const campaign = object({
+  id: text,
+  broker: text,
+  offering: nullable(text),
+  plan: nullable(text),
+  space: nullable(text),
+  window: nullable(dayWindow),
+  at_once: number,
+  stop_at_error_rate: number,
+  by: text,
+  started_at: time,
+  ended_at: nullable(time),
+  state: choice(["collecting", "retrying", "running", "stopped", "cancelled", "finished"]),
+  counts: object({
+    pending: number,
+    running: number,
+    succeeded: number,
+    failed: number,
+    skipped: number,
+    dropped: number,
+  }),
+  message: nullable(text),
+});
+
+const campaignTarget = object({
+  space: text,
+  instance: text,
+  state: choice(targetStates),
+  operation: nullable(text),
+  message: nullable(text),
+  tries: number,
+});
+
+const freeze = object({
+  id: text,
+  space: nullable(text),
+  broker: nullable(text),
+  plan: nullable(text),
+  by: text,
+  at: time,
+  reason: text,
+  effect: choice(["queue", "reject"]),
+  deletes_exempt: boolean,
+  until: nullable(time),
+});
+
+/** Told apart in the document by their names. */
+export const namedShapes = {
+  State: state,
+  Policy: policy,
+  QueuedIntent: queuedIntent,
+  Binding: binding,
+  Instance: instance,
+  InstanceSummary: instanceSummary,
+  PreflightReport: report,
+  Admitted: admitted,
+  JournalLine: journalLine,
+  Broker: broker,
+  OfferingSummary: offeringSummary,
+  Offering: offering,
+  Orphan: orphan,
+  Rotation: rotation,
+  Campaign: campaign,
+  CampaignTarget: campaignTarget,
+  Freeze: freeze,
+} as const;
+
+const parameters = described(
+  optional(anyObject),
+  "Sent to the broker as they are written here. Numbers beyond 2^53 stay whole.",
+);
+const partOfPolicy = object({
+  on_failure: optional(choice(["auto", "halt", "continue"])),
+  concurrency: optional(choice(["queue", "reject", "replace"])),
+  orphans: optional(choice(["mitigate", "confirm", "hold"])),
+});
+const wantedInstance = {
+  broker: described(optional(text), "Needed where several brokers offer it."),
+  offering: described(text, "Its name or id."),
+  plan: described(text, "Its name or id."),
+  parameters,
+  policy: optional(partOfPolicy),
+} as const;
+
+const authentication = object({
+  kind: choice(["none", "basic", "bearer"]),
+  username: described(optional(text), "Of basic."),
+  password: described(optional(text), "Of basic."),
+  token: described(optional(text), "Of bearer."),
+});
+const wantedBroker = {
+  ca: described(optional(text), "PEM of who must have signed the broker's certificate."),
+  client_certificate: described(optional(object({ certificate: text, key: text })), "PEM, for mutual TLS."),
+  limits: optional(object({ in_flight: optional(number), timeout_ms: optional(number) })),
+  quirks: optional(object({ not_found_means_gone: optional(boolean) })),
+  relist_ms: described(optional(number), "How often the catalog is read."),
+} as const;
+
+const reason = described(text, "Why, for whoever reads the journal later.");
+const nothing = object({});
+const paging = ["limit", "after"] as const;
+
+/** What a route of the API takes, who may ask, and how it answers: one description for the API, its clients and its document. */
+export interface ApiRouteDescription extends RouteDescription {
+  readonly summary: string;
+  readonly role: Role;
+  readonly body?: Shape<unknown>;
+  /** How a success is answered. Default 200. */
+  readonly statuses?: readonly number[];
+  /** It is a wanted change: takes If-Match, Idempotency-Key and `dry_run`. */
+  readonly intent?: true;
+  /** It changes something at once: takes If-Match. */
+  readonly control?: true;
+  /** It can also be followed with server-sent events, each of them one of these. */
+  readonly events?: Shape<unknown>;
+}
+
+const intent = { role: "change", answer: admitted, statuses: [200, 202], intent: true } as const;
+const control = { role: "change", answer: instance, control: true } as const;
+
+export const apiDescriptions = {
+  openApi: { summary: "This document.", role: "see", answer: anyObject },
+  me: {
+    summary: "Who asks, and what they may do.",
+    role: "see",
+    answer: object({
+      name: text,
+      role: choice(roles),
+      spaces: described(nullable(list(text)), "null: all."),
+    }),
+  },
+
+  offerings: {
+    summary: "The marketplace: what can be had, and in which plans.",
+    role: "see",
+    query: ["broker", "name", ...paging],
+    answer: page(offeringSummary),
+  },
+  offering: {
+    summary: "One offering by its name or id, with the schemas of its plans.",
+    role: "see",
+    query: ["broker"],
+    answer: offering,
+  },
+
+  brokers: { summary: "All registered brokers.", role: "operate", answer: page(broker) },
+  broker: { summary: "One broker, with its health.", role: "operate", answer: broker },
+  registerBroker: {
+    summary: "Registers a broker. Answers when its catalog was read, or could not be.",
+    role: "operate",
+    body: object({ url: text, authentication, ...wantedBroker }),
+    answer: broker,
+    statuses: [201],
+  },
+  changeBroker: {
+    summary: "Changes address, credentials or limits. Operations under way go on with them; what is not said stays.",
+    role: "operate",
+    body: object({ url: optional(text), authentication: optional(authentication), ...wantedBroker }),
+    answer: broker,
+  },
+  removeBroker: {
+    summary: "Removes a broker. Refused while it has instances, unless forced: then they stay as unmanaged.",
+    role: "operate",
+    query: ["force"],
+    answer: nothing,
+  },
+  relistBroker: { summary: "Reads its catalog now.", role: "operate", body: nothing, answer: broker },
+
+  allInstances: {
+    summary: "Instances of all spaces.",
+    role: "operate",
+    query: ["broker", "phase", ...paging],
+    answer: page(instanceSummary),
+  },
+  instances: {
+    summary: "Instances of a space.",
+    role: "see",
+    query: ["broker", "phase", ...paging],
+    answer: page(instanceSummary),
+  },
+  createInstance: { ...intent, summary: "Wants an instance.", query: ["dry_run"], body: object(wantedInstance) },
+  instance: {
+    summary: "Everything about an instance: what it is, what is under way, what it will be.",
+    role: "see",
+    answer: instance,
+  },
+  updateInstance: {
+    ...intent,
+    summary: "Wants another plan, or other parameters. What is not said stays.",
+    query: ["dry_run"],
+    body: object({
+      plan: described(optional(text), "Its name or id."),
+      parameters,
+      after: described(optional(list(text)), "Operations that must have succeeded before it."),
+    }),
+  },
+  deleteInstance: {
+    ...intent,
+    summary: `Wants it gone. mode is one of ${deleteModes.join(", ")}; abandon needs the role operate and a reason.`,
+    query: ["mode", "after", "cascade", "now", "reason", "dry_run"],
+  },
+  refreshInstance: { ...intent, summary: "Sends its parameters again.", query: ["dry_run"], body: nothing },
+  upgradeInstance: {
+    ...intent,
+    summary: "Wants its plan's new maintenance version.",
+    query: ["dry_run"],
+    body: object({ version: optional(text) }),
+  },
+  adoptInstance: {
+    ...intent,
+    role: "operate",
+    summary: "Takes over what a broker has already, by its id there.",
+    query: ["dry_run"],
+    body: object({ ...wantedInstance, osb_id: text }),
+  },
+  restoreInstance: { ...control, summary: "Undoes a delete that was not sent, or was refused.", body: nothing },
+  lockInstance: {
+    ...control,
+    summary: "Locks it: changes wait, or are refused.",
+    body: object({
+      reason,
+      effect: optional(choice(["queue", "reject"])),
+      deletes_exempt: optional(boolean),
+      until: described(optional(time), "When it ends by itself."),
+    }),
+  },
+  unlockInstance: {
+    ...control,
+    summary: "Unlocks it. Another one's lock is lifted by an operator.",
+    body: nothing,
+  },
+  setPolicy: { ...control, summary: "Changes its policies.", body: partOfPolicy },
+
+  queue: { summary: "What is wanted of it, in order.", role: "see", answer: page(queuedIntent) },
+  queued: {
+    summary: "One of them, and what the instance will be after it.",
+    role: "see",
+    answer: object({ intent: queuedIntent, after: nullable(state) }),
+  },
+  cancel: { ...control, summary: "Cancels what is queued, or asks what runs to stop.", body: nothing },
+  retry: { ...intent, summary: "Wants once more what failed.", query: ["dry_run"], body: nothing },
+  hold: { ...control, summary: "Holds back what is queued.", body: object({ reason }) },
+  release: { ...control, summary: "Lets go on what is held.", body: nothing },
+  journal: {
+    summary:
+      "What was asked, sent, answered and decided. With Accept: text/event-stream, each line as it comes, from Last-Event-ID on.",
+    role: "see",
+    query: ["before", ...paging],
+    answer: page(journalLine),
+    events: journalLine,
+  },
+
+  bindings: { summary: "Its bindings, without credentials.", role: "see", answer: page(binding) },
+  bind: {
+    ...intent,
+    summary: "Wants a binding.",
+    query: ["dry_run"],
+    body: object({ parameters, app_guid: optional(text) }),
+  },
+  binding: { summary: "One binding, without credentials.", role: "see", answer: binding },
+  unbind: { ...intent, summary: "Wants a binding gone.", query: ["dry_run"] },
+  credentials: {
+    summary: "What its broker answered to the bind: credentials, drains, mounts, endpoints. Needs the role change.",
+    role: "change",
+    answer: anyObject,
+  },
+  rotate: {
+    ...intent,
+    summary: "Wants a successor of a binding; the old one stays until it is unbound, or its own renewal is due.",
+    query: ["dry_run"],
+    body: object({ successor: described(optional(text), "Its name.") }),
+  },
+
+  orphans: {
+    summary: "What may exist at brokers although nobody has it.",
+    role: "operate",
+    query: ["broker", "space", "state", ...paging],
+    answer: page(orphan),
+  },
+  mitigateOrphan: { summary: "Deletes it at the broker now.", role: "operate", body: nothing, answer: orphan },
+  dismissOrphan: {
+    summary: "Lets it be, for a reason.",
+    role: "operate",
+    body: object({ reason }),
+    answer: orphan,
+  },
+
+  allRotations: {
+    summary: "Bindings of all spaces that are to be renewed, soonest first.",
+    role: "operate",
+    query: paging,
+    answer: page(rotation),
+  },
+  rotations: {
+    summary: "Bindings of a space that are to be renewed, soonest first.",
+    role: "see",
+    query: paging,
+    answer: page(rotation),
+  },
+
+  campaigns: { summary: "Upgrades of many instances.", role: "operate", query: paging, answer: page(campaign) },
+  startCampaign: {
+    summary: "Upgrades many instances to the maintenance version that the catalog has now.",
+    role: "operate",
+    body: object({
+      broker: text,
+      offering: described(optional(text), "Its id; missing: all."),
+      plan: described(optional(text), "Its id; missing: all."),
+      space: optional(text),
+      window: optional(dayWindow),
+      at_once: described(optional(number), "Upgrades under way at a time."),
+      stop_at_error_rate: described(optional(number), "From 0 to 1."),
+    }),
+    answer: campaign,
+    statuses: [201],
+  },
+  campaign: { summary: "How far it is.", role: "operate", answer: campaign },
+  campaignTargets: {
+    summary: "Its instances in one state.",
+    role: "operate",
+    query: ["state", ...paging],
+    answer: page(campaignTarget),
+  },
+  cancelCampaign: { summary: "What has not begun never does.", role: "operate", body: nothing, answer: campaign },
+  retryCampaign: {
+    summary: "Those that failed once more. It also goes on with one that stopped.",
+    role: "operate",
+    body: nothing,
+    answer: campaign,
+  },
+
+  freezes: { summary: "Changes of many instances that are held back.", role: "operate", answer: page(freeze) },
+  freeze: {
+    summary: "Holds back changes: of a space, a broker, a plan, or of all.",
+    role: "operate",
+    body: object({
+      reason,
+      space: optional(text),
+      broker: optional(text),
+      plan: described(optional(text), "Its id."),
+      effect: optional(choice(["queue", "reject"])),
+      deletes_exempt: optional(boolean),
+      until: described(optional(time), "When it ends by itself."),
+    }),
+    answer: freeze,
+    statuses: [201],
+  },
+  thaw: { summary: "Ends a freeze.", role: "operate", answer: nothing },
+} as const satisfies Readonly<Record<ApiRouteName, ApiRouteDescription>>;

@@ -1,0 +1,11 @@
+export { type Access, type Role, roles } from "./access.js";
+export { accessByGrants, type Callers, callersOf, everyone, type Grant, type TokenAccess } from "./callers.js";
+export { type ApiRouteDescription, apiDescriptions } from "./descriptions.js";
+export type { EventStreamLimits } from "./event-stream.js";
+export { openApiDocument } from "./open-api.js";
+export { type PlatformEnd, type PlatformEndOptions, platformEnd } from "./platform-end.js";
+export { type PlatformEvent, platformLog } from "./platform-log.js";
+export { type PlatformMetrics, platformMetricDefinitions, platformMetrics } from "./platform-metrics.js";
+export { type ApiRouteName, apiRoutes } from "./routes.js";
+export type { ApiRequestAnswered } from "./seen-api-request.js";
+export { type ServedPlatform, type ServePlatformOptions, servePlatform } from "./serve-platform.js";

@@ -1,0 +1,25 @@
+import type { AnswerClass, ServicePlan } from "@osbert/protocol";
+import type { Client } from "@osbert/protocol/client";
+import type { CheckParameters } from "../decisions/preflight.js";
+import type { BrokerData, OfferingRecord } from "../records/broker-record.js";
+import type { Freeze } from "../records/freeze-record.js";
+
+/** What decisions and operations need of registered brokers. All of it is answered from this process's copies, but for the calls. */
+export interface BrokerPort {
+  broker(name: string): BrokerData | undefined;
+  /** By id; also what left the catalog. */
+  offering(broker: string, id: string): OfferingRecord | undefined;
+  plan(broker: string, offering: string, plan: string): ServicePlan | undefined;
+  /** Speaks to it where it is now, with the credentials that it has now. `undefined`: it is not registered. */
+  client(broker: string): Client | undefined;
+  /** Told after every call: health, and the pause of the broker's lane while it cannot be reached or refuses the credentials. */
+  saw(broker: string, answer: AnswerClass, message: string | null): void;
+  /** A broker that answered ConcurrencyError to a bind beside another. */
+  sawBindsCollide(broker: string, offering: string): void;
+  /** What a plan's schema says to parameters: compiled once, and kept as long as there is room. */
+  readonly checkParameters: CheckParameters;
+  /** All freezes that there are; `freezeOf` tells which one holds for an instance. */
+  freezes(): readonly Freeze[];
+  /** Reads the catalog again soon. */
+  relist(broker: string): Promise<void>;
+}

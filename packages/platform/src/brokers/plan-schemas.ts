@@ -1,0 +1,61 @@
+import type { Json, ServicePlan } from "@osbert/protocol";
+import { compileSchema, type Validate } from "@osbert/server/schemas";
+import type { SchemaUse, SchemaVerdict } from "../decisions/preflight.js";
+
+/** Compiled schemas are large, and a catalog may have tens of thousands: those that were used last are kept. */
+const mostKept = 200;
+
+type Compiled =
+  | { readonly kind: "usable"; readonly validate: Validate }
+  | { readonly kind: "unusable"; readonly message: string };
+
+/** What plans' schemas say to parameters. A schema is compiled when it is first used; that it cannot be is a fault of the broker's, not of the user's. */
+export class PlanSchemas {
+  readonly #compiled = new Map<string, Compiled>();
+
+  check(plan: ServicePlan, use: SchemaUse, parameters: Json): SchemaVerdict {
+    const schema = schemaOf(plan.schemas, use);
+    if (schema === undefined) return { kind: "fine" };
+    const compiled = this.#compile(JSON.stringify(schema));
+    if (compiled.kind === "unusable") return compiled;
+    try {
+      const message = compiled.validate(parameters);
+      return message === null ? { kind: "fine" } : { kind: "violated", message };
+    } catch {
+      // A schema may refer to itself without end.
+      return { kind: "unusable", message: "the plan's schema cannot be followed to its end" };
+    }
+  }
+
+  /** By its text: of thousands of plans, most have the same one. */
+  #compile(text: string): Compiled {
+    const known = this.#compiled.get(text);
+    const compiled = known ?? compile(text);
+    // What was used last is at the end, and what is first goes.
+    this.#compiled.delete(text);
+    this.#compiled.set(text, compiled);
+    const [oldest] = this.#compiled.keys();
+    if (this.#compiled.size > mostKept && oldest !== undefined) this.#compiled.delete(oldest);
+    return compiled;
+  }
+}
+
+function compile(text: string): Compiled {
+  try {
+    return { kind: "usable", validate: compileSchema(JSON.parse(text), "parameters") };
+  } catch (error) {
+    const message = error instanceof Error ? error.message.slice(0, 500) : "the plan's schema cannot be read";
+    return { kind: "unusable", message };
+  }
+}
+
+function schemaOf(schemas: ServicePlan["schemas"], use: SchemaUse): object | undefined {
+  switch (use) {
+    case "create":
+      return schemas?.service_instance?.create?.parameters;
+    case "update":
+      return schemas?.service_instance?.update?.parameters;
+    case "bind":
+      return schemas?.service_binding?.create?.parameters;
+  }
+}

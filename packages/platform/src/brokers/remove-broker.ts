@@ -1,0 +1,82 @@
+import { type Journal, Permanent, type TypedKind } from "@osbert/journal";
+import { unmanage } from "../decisions/unmanage.js";
+import type { BrokerShape } from "../records/broker-record.js";
+import { instances } from "../records/instance-record.js";
+import { keys } from "../records/keys.js";
+import type { Breaker } from "./breaker.js";
+
+export interface RemoveBrokerPorts {
+  readonly journal: () => Journal;
+  readonly breaker: Breaker;
+  /** The broker is no more in the index of all. */
+  readonly withdraw: (name: string) => Promise<void>;
+}
+
+const instancesAtOnce = 100;
+
+/**
+ * Takes a broker away. It was marked before, so that no process takes new instances for it, and only then are instances looked for. Those
+ * of a broker that is removed by force lose the label that they are found by, so that each look begins with what is left.
+ */
+export function removeBroker({ journal, breaker, withdraw }: RemoveBrokerPorts): TypedKind<BrokerShape, "remove"> {
+  return {
+    mode: "shared",
+    lane: "brokers",
+    deadlineMs: null,
+    run: async (operation) => {
+      const { name } = operation.data;
+      const by = { actor: operation.actor, cause: `the broker ${name} is removed` };
+      await operation.poll(
+        "instances",
+        async ({ signal }) => {
+          const found = await instancesOf(journal(), name, instancesAtOnce);
+          if (found.length === 0) return true;
+          if (!operation.input.force) throw new Permanent(`the broker has instances, such as ${found[0]}`);
+          for (const key of found) {
+            signal.throwIfAborted();
+            const decide = instances.decide((resource, now) => {
+              const change = resource && unmanage(resource, operation.actor.subject, now);
+              return { result: null, ...(change && { change }) };
+            });
+            await journal().transact(key, decide, { by });
+          }
+          return undefined;
+        },
+        { everyMs: 10 },
+      );
+      await withdraw(name);
+      await breaker.forgetLane(name);
+      const pages = await operation.partsUnder("page/", { limit: 1_000 });
+      await operation.change(({ data }) => ({
+        data: { ...data, catalog: { ...data.catalog, revision: data.catalog.revision + 1, pages: 0, offerings: 0 } },
+        parts: Object.fromEntries(pages.items.map(({ id }) => [id, null])),
+      }));
+      return null;
+    },
+    settle: ({ data, open }, { id }, outcome) => {
+      const others = open.filter((operation) => operation.id !== id);
+      if (outcome.kind !== "succeeded")
+        return {
+          data: { ...data, removed: false },
+          ...(others.some(({ kind }) => kind === "follow") ? {} : { accept: [{ kind: "follow" as const }] }),
+        };
+      // Nothing secret outlives it.
+      return {
+        data: { ...data, authentication: { kind: "none" }, clientCertificate: null, removed: true },
+        cancel: { others: true, reason: "the broker was removed" },
+        gone: true,
+      };
+    },
+  };
+}
+
+/** Keys of some that the broker has. One that cannot be read is one, too, and there is a next page behind it. */
+export async function instancesOf(journal: Journal, broker: string, limit: number): Promise<readonly string[]> {
+  const { items, next } = await journal.find({
+    label: { name: "broker", value: broker },
+    prefix: keys.instances,
+    limit,
+  });
+  if (items.length === 0 && next !== null) throw new Error("an instance of the broker cannot be read");
+  return items.map(({ key }) => key);
+}

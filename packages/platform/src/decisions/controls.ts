@@ -1,0 +1,181 @@
+import { PlatformError } from "../errors.js";
+import type { InstanceData, InstanceLock, InstancePolicy } from "../records/instance-record.js";
+import { dependents } from "./dependence.js";
+import { type Admitting, checkMatch, type Desk, decided, mustExist } from "./desk.js";
+import { type Holds, type InstanceChange, type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
+
+/** What people do to a queue. Controls act at once, in one commit, and each leaves its line in the journal. */
+export type Control =
+  | { readonly action: "cancel"; readonly operation: string }
+  | { readonly action: "hold"; readonly operation: string; readonly reason: string }
+  | { readonly action: "release"; readonly operation: string }
+  | { readonly action: "lock"; readonly lock: InstanceLock }
+  | { readonly action: "unlock"; readonly at?: number }
+  | { readonly action: "restore" }
+  | { readonly action: "set policy"; readonly policy: Partial<InstancePolicy> };
+
+export function control(desk: Desk, asked: Control): Admitting {
+  const data = mustExist(desk);
+  checkMatch(desk);
+  switch (asked.action) {
+    case "cancel":
+      return cancel(desk, data, asked.operation);
+    case "hold": {
+      const operation = openOperation(desk, asked.operation);
+      if (operation.started) throw tooLate(operation, "it has begun, and cannot be held any more");
+      const reason = { kind: "user" as const, by: desk.request.by, message: asked.reason };
+      const others = withoutHold(desk.holds, ({ kind }, id) => kind === "user" && id === operation.id);
+      return controlled(desk, asked.action, { data, holds: withHold(others, [operation.id], reason) }, operation.id);
+    }
+    case "release": {
+      const operation = openOperation(desk, asked.operation);
+      // A lock and a delete hold everything, and are not for one operation to leave.
+      const holds = withoutHold(
+        desk.holds,
+        ({ kind }, id) => id === operation.id && (kind === "user" || kind === "failure"),
+      );
+      const [left] = holds[operation.id] ?? [];
+      if (left !== undefined)
+        throw new PlatformError(left.kind === "lock" ? "locked" : "deleting", `it stays held: ${toldReason(left)}`);
+      return controlled(desk, asked.action, { data, holds }, operation.id);
+    }
+    case "lock":
+      return lock(desk, data, asked.lock);
+    case "unlock": {
+      if (data.lock === null || (asked.at !== undefined && data.lock.at !== asked.at))
+        return { result: { kind: "unchanged" } };
+      const holds = withoutHold(desk.holds, ({ kind }) => kind === "lock");
+      return controlled(desk, asked.action, { data: { ...data, lock: null }, holds });
+    }
+    case "restore":
+      return restore(desk, data);
+    case "set policy":
+      return controlled(desk, asked.action, {
+        data: { ...data, policy: { ...data.policy, ...asked.policy } },
+        holds: desk.holds,
+      });
+  }
+}
+
+export function toldReason(reason: Holds[string][number]): string {
+  switch (reason.kind) {
+    case "failure":
+    case "lock":
+      return reason.message;
+    case "delete":
+      return "a delete goes before it";
+    case "user":
+      return `${reason.by}: ${reason.message}`;
+  }
+}
+
+/** E10-31: an entry that was not sent stays in the journal and is never sent; what counted on it waits for someone. */
+function cancel(desk: Desk, data: InstanceData, id: string): Admitting {
+  const operation = openOperation(desk, id);
+  if (operation.kind === "delete") return restore(desk, data);
+  if (isSent(desk, operation)) throw tooLate(operation, "the broker has been asked, and cannot be stopped"); // E10-32
+  if (data.applied === null && (operation.kind === "create" || operation.kind === "adopt"))
+    return forget(desk, data, id);
+  const behind = desk.queue.slice(desk.queue.indexOf(operation) + 1);
+  const waiting = behind.filter(({ started, cancelled }) => !started && !cancelled);
+  const { paths, plan } = operation.brief;
+  const counted =
+    operation.kind === "update" ? dependents({ operation: id, paths, plan }, waiting) : named(id, waiting);
+  const without = withoutHold(desk.holds, (_reason, held) => held === id);
+  const message = `${operation.brief.summary} was cancelled by ${desk.request.by}`;
+  const holds = withHold(
+    without,
+    counted.map((one) => one.id),
+    { kind: "failure", operation: id, message },
+  );
+  const change = { cancel: [{ operation: id, reason: `cancelled by ${desk.request.by}` }] };
+  return controlled(desk, "cancel", { data, holds, ending: new Set([id]) }, id, change);
+}
+
+/** A create that was never sent: nothing is there, and what is queued behind it has nothing to change. */
+function forget(desk: Desk, data: InstanceData, operation: string): Admitting {
+  const gone: InstanceData = { ...data, phase: "gone", bindings: 0 };
+  const ending = new Set(desk.queue.map(({ id }) => id));
+  const change = {
+    cancel: { others: true, reason: `cancelled by ${desk.request.by}` },
+    labels: {},
+    gone: true,
+  } as const;
+  return controlled(desk, "cancel", { data: gone, holds: {}, ending }, operation, change);
+}
+
+function lock(desk: Desk, data: InstanceData, wanted: InstanceLock): Admitting {
+  const message = `it is locked by ${wanted.by}: ${wanted.reason}`;
+  const isMeant = ({ kind, started, cancelled }: QueuedOperation) =>
+    !started && !cancelled && !(wanted.deletesExempt && (kind === "delete" || kind === "unbind"));
+  const others = withoutHold(desk.holds, ({ kind }) => kind === "lock");
+  const ids = desk.queue.filter(isMeant).map(({ id }) => id);
+  const holds = withHold(others, ids, { kind: "lock", message });
+  return controlled(desk, "lock", { data: { ...data, lock: wanted }, holds });
+}
+
+/** Undoes a delete, as long as nothing was sent for it (E10-30); of one that was refused, it clears the memory. */
+function restore(desk: Desk, data: InstanceData): Admitting {
+  const open = desk.queue.find(({ kind, cancelled }) => kind === "delete" && !cancelled);
+  if (open === undefined) {
+    if (data.lastDelete === null) return { result: { kind: "unchanged" } };
+    return controlled(desk, "restore", { data: { ...data, lastDelete: null }, holds: desk.holds });
+  }
+  if (isSent(desk, open)) throw tooLate(open, "the broker has been asked to delete it");
+  // What it held goes on in its old order: behind it, if a runner still has to hear that it is called off.
+  const isCascaded = ({ id, kind, brief, started }: QueuedOperation) =>
+    kind === "unbind" && brief.asked === open.brief.asked && !started && id !== open.id;
+  const ending = new Set([open.id, ...desk.queue.filter(isCascaded).map(({ id }) => id)]);
+  const holds = withoutHold(desk.holds, ({ kind }, id) => kind === "delete" || ending.has(id));
+  const reason = `restored by ${desk.request.by}`;
+  const change = { cancel: [...ending].map((operation) => ({ operation, reason })) };
+  return controlled(desk, "restore", { data, holds, ending }, open.id, change);
+}
+
+function controlled(
+  desk: Desk,
+  action: Control["action"],
+  {
+    data,
+    holds,
+    ending,
+  }: { readonly data: InstanceData; readonly holds: Holds; readonly ending?: ReadonlySet<string> },
+  operation?: string,
+  change: Pick<InstanceChange, "cancel" | "labels" | "gone"> = {},
+): Admitting {
+  const entry = { kind: "control", payload: { action }, ...(operation !== undefined && { operation }) };
+  const summary = operation === undefined ? action : `${action} ${operation}`;
+  return decided(
+    desk,
+    { data, holds, summary, ...(ending !== undefined && { ending }) },
+    { ...change, entries: [entry] },
+  );
+}
+
+/**
+ * The mark of a call is written before the call: without one nothing was sent. Nor was anything done if the look that it was written for ended with
+ * another wait, because the broker was busy or could not be reached, and none was ever lost.
+ */
+function isSent({ resource }: Desk, { id }: QueuedOperation): boolean {
+  const mark = resource?.parts.get(`call/${id}`);
+  if (mark === undefined) return false;
+  const operation = resource?.open.find((open) => open.id === id);
+  const waits = operation?.polls?.some(([name, , looks]) => name === mark.call && looks > mark.look) ?? false;
+  // A recorded step may be an answer: from then on it is under way at the broker.
+  const isAnswered = operation === undefined || operation.steps.length > 0;
+  return isAnswered || mark.lost > 0 || !waits || operation.state === "running";
+}
+
+function openOperation({ queue }: Desk, id: string): QueuedOperation {
+  const found = queue.find((operation) => operation.id === id && !operation.cancelled);
+  if (found === undefined) throw new PlatformError("not-found", `there is no open operation ${id}`);
+  return found;
+}
+
+function named(id: string, queue: readonly QueuedOperation[]): readonly QueuedOperation[] {
+  return queue.filter(({ brief }) => brief.after?.includes(id) === true);
+}
+
+function tooLate({ brief }: QueuedOperation, why: string): PlatformError {
+  return new PlatformError("too-late", `${brief.summary}: ${why}`);
+}

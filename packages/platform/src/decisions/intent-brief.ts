@@ -1,0 +1,31 @@
+import type { HoldReason, IntentBrief } from "../records/instance-record.js";
+import { shortened } from "./revision.js";
+
+/** The journal keeps 1,024 bytes. */
+const mostBytes = 1_000;
+
+/** What an intent says of itself in a word. What does not fit is left out in a way that makes it wait rather than run too early. */
+export function intentBrief(brief: IntentBrief): IntentBrief {
+  const short = shortTexts(brief, 60);
+  if (fits(short)) return short;
+  const bare: IntentBrief = { ...short, paths: brief.paths.length === 0 ? [] : ["*"] };
+  return fits(bare) ? bare : shortTexts(bare, 20);
+}
+
+function shortTexts(brief: IntentBrief, most: number): IntentBrief {
+  return {
+    ...brief,
+    summary: shortened(brief.summary, most + 20),
+    by: shortened(brief.by, most),
+    ...(brief.plan !== undefined && { plan: shortened(brief.plan, most) }),
+    ...(brief.heldFor !== undefined && { heldFor: shortReason(brief.heldFor, most) }),
+  };
+}
+
+function shortReason(reason: HoldReason, most: number): HoldReason {
+  return reason.kind === "delete" ? reason : { ...reason, message: shortened(reason.message, most) };
+}
+
+function fits(brief: IntentBrief): boolean {
+  return new TextEncoder().encode(JSON.stringify(brief)).length <= mostBytes;
+}

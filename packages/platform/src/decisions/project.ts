@@ -1,0 +1,56 @@
+import type { AppliedState, CreateInput, UpdateInput } from "../records/instance-record.js";
+import { objectText, parseJsonText } from "./json-text.js";
+
+/** An operation of the queue with what it asks for, as far as that changes what the instance is. */
+export interface ProjectedIntent {
+  readonly id: string;
+  readonly kind: string;
+  readonly input: unknown;
+}
+
+/** What the instance will be when these have succeeded, one after the other. `null`: nothing. */
+export function project(applied: AppliedState | null, queue: readonly ProjectedIntent[]): AppliedState | null {
+  let state = applied;
+  for (const intent of queue) state = afterIntent(state, intent);
+  return state;
+}
+
+/** What an update makes of an instance: later texts go over earlier ones, member by member, as they were written. */
+export function applyText(applied: AppliedState, { plan, parameters, maintenance }: UpdateInput["text"]): AppliedState {
+  const isOtherPlan = plan !== null && plan.id !== applied.plan.id;
+  return {
+    plan: plan ?? applied.plan,
+    parameters: mergeParameters(applied.parameters, parameters),
+    // That of another plan says nothing about this one.
+    maintenance: maintenance ?? (isOtherPlan ? null : applied.maintenance),
+  };
+}
+
+export function mergeParameters(before: string | null, after: string | null): string | null {
+  if (before === null || after === null) return after ?? before;
+  const merged = new Map(membersOf(before));
+  for (const [name, text] of membersOf(after)) merged.set(name, text);
+  return objectText(merged);
+}
+
+function afterIntent(state: AppliedState | null, { kind, input }: ProjectedIntent): AppliedState | null {
+  switch (kind) {
+    case "create":
+    case "adopt": {
+      const { plan, parameters = null, maintenance = null } = input as Pick<CreateInput, "plan"> & Partial<CreateInput>;
+      return { plan, parameters, maintenance };
+    }
+    case "update":
+      return state === null ? null : applyText(state, (input as UpdateInput).text);
+    case "delete":
+      return null;
+    default:
+      return state;
+  }
+}
+
+function membersOf(text: string): Iterable<readonly [string, string]> {
+  // What is merged may be longer than one text of a user: it was bounded when it came in.
+  const node = parseJsonText(text, { length: 1_048_576, depth: 100, nodes: 200_000 });
+  return node.kind === "object" ? Array.from(node.members, ([name, member]) => [name, member.text] as const) : [];
+}

@@ -1,0 +1,99 @@
+import type { ListedOperation, TypedChange, TypedResource } from "@osbert/journal";
+import type { HoldReason, InstanceData, InstanceShape, IntentBrief, Phase } from "../records/instance-record.js";
+
+export type InstanceResource = TypedResource<InstanceShape>;
+export type InstanceChange = TypedChange<InstanceShape>;
+
+/** An open operation as decisions about the queue see it. */
+export interface QueuedOperation {
+  readonly id: string;
+  readonly kind: string;
+  readonly part: string | null;
+  readonly acceptedAt: number;
+  readonly brief: IntentBrief;
+  readonly held: boolean;
+  /** Someone may be at it, or was: it keeps its place, and cannot be held any more. */
+  readonly started: boolean;
+  readonly cancelled: boolean;
+}
+
+/** `beside`: which operations may have run beside one that has just ended. */
+export function queueOf(
+  { open, running }: InstanceResource,
+  beside: "any" | "shared" | "none" = "any",
+): readonly QueuedOperation[] {
+  const candidates = beside === "shared" ? open.filter(({ mode }) => mode === "shared") : open;
+  const turn = running && beside !== "none" ? inTurn(candidates) : new Set<string>();
+  return open.map((operation) => ({
+    id: operation.id,
+    kind: operation.kind,
+    part: operation.part,
+    acceptedAt: operation.acceptedAt,
+    brief: operation.brief as unknown as IntentBrief,
+    held: operation.held,
+    started: operation.attempts > 0 || operation.steps.length > 0 || turn.has(operation.id),
+    cancelled: operation.cancel !== null,
+  }));
+}
+
+/** Which operations an engine may be at: as the journal sees it. */
+function inTurn(open: readonly ListedOperation[]): ReadonlySet<string> {
+  const turn = new Set<string>();
+  for (const { id, held, mode } of open) {
+    if (held) continue;
+    if (mode === "exclusive") return turn.size === 0 ? new Set([id]) : turn;
+    turn.add(id);
+  }
+  return turn;
+}
+
+export type Holds = InstanceData["held"];
+
+/** The reasons of all that is held now; what was held when it was accepted brought its reason along. */
+export function holdsOf(data: InstanceData, queue: readonly QueuedOperation[]): Holds {
+  const known = queue.filter(({ held }) => held).map(({ id, brief }) => [id, data.held[id] ?? initial(brief)] as const);
+  return Object.fromEntries(known);
+}
+
+export function withHold(holds: Holds, operations: readonly string[], reason: HoldReason): Holds {
+  const more = operations.map((id) => [id, [...(holds[id] ?? []), reason]] as const);
+  return { ...holds, ...Object.fromEntries(more) };
+}
+
+export function withoutHold(holds: Holds, isOver: (reason: HoldReason, operation: string) => boolean): Holds {
+  const left = Object.entries(holds).map(
+    ([id, reasons]) => [id, reasons.filter((reason) => !isOver(reason, id))] as const,
+  );
+  return Object.fromEntries(left.filter(([, reasons]) => reasons.length > 0));
+}
+
+/** What the reasons ask of the journal: an operation is held as long as it has one. */
+export function holdChange(queue: readonly QueuedOperation[], holds: Holds): Pick<InstanceChange, "hold" | "release"> {
+  const movable = queue.filter(({ cancelled }) => !cancelled);
+  const hold = movable.filter(({ id, held, started }) => !held && !started && holds[id] !== undefined);
+  const release = movable.filter(({ id, held }) => held && holds[id] === undefined);
+  return {
+    ...(hold.length > 0 && { hold: hold.map(({ id }) => id) }),
+    ...(release.length > 0 && { release: release.map(({ id }) => id) }),
+  };
+}
+
+/** What an instance is at the moment, from what is kept of it and what is open. */
+export function phaseOf(data: InstanceData, queue: readonly QueuedOperation[], holds: Holds): Phase {
+  if (data.phase === "gone" || data.phase === "abandoned" || data.phase === "unmanaged") return data.phase;
+  const open = queue.filter(({ id, cancelled }) => !cancelled && holds[id] === undefined);
+  if (open.some(({ kind }) => kind === "delete")) return "deleting";
+  if (data.applied === null) {
+    const create = open.find(({ kind }) => kind === "create" || kind === "adopt");
+    if (create !== undefined) return create.started || data.attempt?.operation === create.id ? "creating" : "pending";
+    return data.failures.some(({ op }) => op === "create" || op === "adopt") ? "failed" : "pending";
+  }
+  if (!data.usable) return "halted";
+  if (Object.values(holds).some((reasons) => reasons.some(({ kind }) => kind === "failure"))) return "halted";
+  if (data.lastDelete?.how === "failed") return "delete-rejected";
+  return open.some(({ kind }) => kind === "update") ? "updating" : "ready";
+}
+
+function initial({ heldFor }: IntentBrief): readonly HoldReason[] {
+  return [heldFor ?? { kind: "lock", message: "it was locked" }];
+}

@@ -1,0 +1,45 @@
+import { instanceLabels } from "../records/instance-labels.js";
+import { withHold, withoutHold } from "./queue-state.js";
+import { detailsOf, endedQuietly, endingOf, failureOf, isOver, type Settle, settled, withFailure } from "./settle.js";
+
+/** The end of a create. What is queued behind one that failed assumed an instance that does not exist: it is held (E5, E10-3). */
+export const settleCreate: Settle<"create"> = (resource, operation, outcome) => {
+  const ending = endingOf(resource, operation, outcome);
+  const { data, queue, holds } = ending;
+  if (outcome.kind === "cancelled" || isOver(data)) return endedQuietly(resource, operation);
+  if (outcome.kind === "succeeded") {
+    const { osbId, dashboardUrl, applied } = outcome.result;
+    const failed = new Set(data.failures.map((failure) => failure.operation));
+    const ready = {
+      ...data,
+      osbId,
+      applied,
+      dashboardUrl,
+      usable: true,
+      uncertainSince: null,
+      failures: [],
+      // Its broker may have been removed meanwhile.
+      phase: data.phase === "unmanaged" ? data.phase : ("ready" as const),
+    };
+    const freed = withoutHold(holds, (reason) => reason.kind === "failure" && failed.has(reason.operation));
+    return settled(
+      ending,
+      operation,
+      { data: ready, holds: freed, summary: `${ending.brief.op} succeeded` },
+      { labels: instanceLabels(ready) },
+    );
+  }
+  const failure = failureOf(operation, ending, outcome);
+  const isUncertain = detailsOf(outcome).uncertain === true;
+  const behind = queue.filter(({ kind, started }) => kind !== "delete" && !started).map(({ id }) => id);
+  const message = `${ending.brief.op} failed: ${failure.message}`;
+  return settled(ending, operation, {
+    data: {
+      ...data,
+      failures: withFailure(data, { ...failure, paths: ["*"] }),
+      uncertainSince: isUncertain ? { operation: operation.id, at: ending.at } : data.uncertainSince,
+    },
+    holds: withHold(holds, behind, { kind: "failure", operation: operation.id, message }),
+    summary: message,
+  });
+};

@@ -1,0 +1,76 @@
+import { instanceLabels } from "../records/instance-labels.js";
+import type { InstanceData } from "../records/instance-record.js";
+import { corrected, dependents } from "./dependence.js";
+import { applyText } from "./project.js";
+import { type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
+import {
+  detailsOf,
+  type Ending,
+  endedQuietly,
+  endingOf,
+  failureOf,
+  isOver,
+  type Settle,
+  settled,
+  withFailure,
+} from "./settle.js";
+
+/** The end of an update, a refresh or an upgrade, with the policy for those that failed (E5). */
+export const settleUpdate: Settle<"update"> = (resource, operation, outcome) => {
+  const ending = endingOf(resource, operation, outcome);
+  const { data, brief, holds } = ending;
+  if (outcome.kind === "cancelled" || isOver(data)) return endedQuietly(resource, operation);
+  if (outcome.kind === "succeeded") {
+    const { dashboardUrl, text } = outcome.result;
+    const cured = new Set(corrected(data.failures, brief.paths).map((failure) => failure.operation));
+    const updated: InstanceData = {
+      ...data,
+      applied: data.applied === null ? null : applyText(data.applied, text),
+      // P-UPD-10: a broker that says nothing of it leaves the one before.
+      dashboardUrl: dashboardUrl ?? data.dashboardUrl,
+      usable: true,
+      uncertainSince: null,
+      failures: data.failures.filter((failure) => !cured.has(failure.operation)),
+    };
+    const freed = withoutHold(
+      holds,
+      (reason) => reason.kind === "failure" && (cured.has(reason.operation) || !data.usable),
+    );
+    return settled(
+      ending,
+      operation,
+      { data: updated, holds: freed, summary: `${brief.op} succeeded: ${brief.summary}` },
+      { ...(text.plan !== null && { labels: instanceLabels(updated) }) },
+    );
+  }
+  const failure = failureOf(operation, ending, outcome);
+  const details = detailsOf(outcome);
+  const usable = details.usable ?? data.usable;
+  const failed: InstanceData = {
+    ...data,
+    usable,
+    failures: withFailure(data, failure),
+    uncertainSince: details.uncertain === true ? { operation: operation.id, at: ending.at } : data.uncertainSince,
+  };
+  const message = `${brief.op} failed: ${failure.message}`;
+  return settled(ending, operation, {
+    data: failed,
+    holds: withHold(holds, toHold(ending, operation.id, usable), { kind: "failure", operation: operation.id, message }),
+    summary: message,
+  });
+};
+
+/** What waits for someone after a failure: by the policy, and everything but a delete if the instance cannot be used any more. */
+function toHold({ data, brief, queue }: Ending, operation: string, usable: boolean): readonly string[] {
+  const { onFailure } = data.policy;
+  const movable = queue.filter(({ started, cancelled }) => !started && !cancelled);
+  const isHoldable = ({ kind }: QueuedOperation) => kind !== "delete" && kind !== "unbind";
+  if (!usable) return idsOf(movable.filter(isHoldable));
+  if (onFailure === "continue") return [];
+  if (onFailure === "halt") return idsOf(movable.filter(({ kind }) => kind === "update"));
+  return idsOf(dependents({ operation, paths: brief.paths, plan: brief.plan }, movable));
+}
+
+function idsOf(operations: readonly QueuedOperation[]): readonly string[] {
+  return operations.map(({ id }) => id);
+}

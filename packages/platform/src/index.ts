@@ -1,0 +1,38 @@
+export { PlatformError, type PlatformErrorCode, platformErrors } from "./errors.js";
+export type {
+  Admitted,
+  Asking,
+  BindingView,
+  Brokers,
+  BrokerView,
+  Campaigns,
+  CampaignTarget,
+  CampaignView,
+  CreateBinding,
+  CreateInstance,
+  DeleteInstance,
+  Freezes,
+  InstanceQuery,
+  InstanceSummary,
+  Instances,
+  InstanceView,
+  JournalLine,
+  OfferedService,
+  Orphans,
+  OrphanView,
+  Platform,
+  QueuedIntent,
+  RegisterBroker,
+  Rotations,
+  RotationView,
+  StartCampaign,
+  UpdateInstance,
+  WantedFreeze,
+} from "./platform.js";
+export { type OpenedPlatform, openPlatform, type PlatformOptions } from "./queue/open-platform.js";
+export {
+  type PreflightFinding,
+  type PreflightReport,
+  type PreflightRule,
+  preflightRules,
+} from "./records/preflight-report.js";

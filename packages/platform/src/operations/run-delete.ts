@@ -1,0 +1,47 @@
+import type { DeleteResult, InstanceData, PlanRef } from "../records/instance-record.js";
+import { deleteAtBroker } from "./delete-at-broker.js";
+import { failure } from "./failure.js";
+import type { InstanceOperation } from "./instance-operation.js";
+import { joinLedger } from "./join-ledger.js";
+import type { RunPorts } from "./run-ports.js";
+import { abandonToLedger, suspectOrphan } from "./suspect-orphan.js";
+
+type DeleteOperation = InstanceOperation<"delete">;
+
+/**
+ * Deletes the instance at its broker, after what earlier attempts to create it may have left there: that is in the ledger, and is waited for, so that
+ * there is one stream of DELETEs for each id (E10-22).
+ */
+export async function runDelete(ports: RunPorts, operation: DeleteOperation): Promise<DeleteResult> {
+  const { data, input } = operation;
+  const plan = planOf(data);
+  if (input.mode === "abandon") {
+    const reason = input.reason ?? "abandoned";
+    if (data.osbId !== null && plan !== null)
+      await abandonToLedger(ports, operation, { instance: data.osbId, plan, reason });
+    return { asked: false };
+  }
+  let joined = false;
+  for (const former of data.formerOsbIds)
+    if (await joinLedger(ports, operation, { instance: former, binding: null })) joined = true;
+  if (data.osbId === null) return { asked: joined };
+  if (plan === null) throw failure("nobody knows which plan the instance has", { class: "preflight-drift" });
+  const { wasGone } = await deleteAtBroker(ports, operation, { instance: data.osbId, plan: plan.id });
+  // The answer to the create never came, and there was nothing: a slow broker may still make it, and the ledger looks for that.
+  if (wasGone && data.applied === null)
+    await suspectOrphan(ports, operation, {
+      instance: data.osbId,
+      binding: null,
+      plan,
+      reason: "it was deleted before the answer to its create was known",
+      mayComeLate: true,
+      held: false,
+      isConflict: false,
+    });
+  return { asked: true };
+}
+
+/** The plan that the broker knows it by. */
+export function planOf({ applied, askedPlan }: InstanceData): PlanRef | null {
+  return applied?.plan ?? askedPlan ?? null;
+}

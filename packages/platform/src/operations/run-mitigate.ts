@@ -1,0 +1,115 @@
+import { RetryLater, type TypedOperation } from "@osbert/journal";
+import type { OrphanData, OrphanShape } from "../records/orphan-record.js";
+import { awaitLastOperation, type PollMemory } from "./await-last-operation.js";
+import { callBroker } from "./call-broker.js";
+import { growingPauseMs } from "./pauses.js";
+import type { RunPorts } from "./run-ports.js";
+import { pausesAreThrown } from "./send-call.js";
+
+type MitigateOperation = TypedOperation<OrphanShape, "mitigate">;
+
+/** Operations of the broker's that were begun and did not end well: after so many the next operation of the row goes on. */
+const mostRounds = 400;
+/** 404 says that there is nothing, and not that it was deleted: so often, from try to try, it is believed. */
+const mostNotFound = 3;
+
+/**
+ * Deletes at the broker what may be left there, for as long as it takes. No mark is written ahead: a DELETE may be sent again at any time, and the row
+ * itself says what was to be deleted. Nobody's identity goes with it (P-ID-03).
+ */
+export async function runMitigate(
+  ports: RunPorts,
+  operation: MitigateOperation,
+): Promise<OrphanShape["operations"]["mitigate"]["result"]> {
+  const { data } = operation;
+  for (let round = 1; round <= mostRounds; round++) {
+    const answer = await sendDelete(ports, operation, round);
+    if (answer.kind === "done") return { status: "mitigated", at: ports.journal().now() };
+    const asked = {
+      name: `end of delete ${round}`,
+      broker: data.broker,
+      instance: data.instanceOsbId,
+      ...(data.bindingOsbId !== null && { binding: data.bindingOsbId }),
+      change: "delete",
+      serviceId: data.offering.id,
+      planId: data.plan.id,
+      operation: answer.operation,
+      at: answer.at,
+      retryAfterMs: answer.retryAfterMs,
+    } as const;
+    const maximum = ports.brokers.plan(data.broker, data.offering.id, data.plan.id)?.maximum_polling_duration;
+    const end = await awaitLastOperation(ports, operation, asked, maximum, memoryOf(operation));
+    if (end.kind === "succeeded" || end.kind === "gone") return { status: "mitigated", at: ports.journal().now() };
+    await note(operation, end.kind === "failed" ? end.message : "the broker knows nothing of the delete");
+    await operation.sleep(`before delete ${round + 1}`, growingPauseMs(ports.pauses.deleting, round - 1, ports.random));
+  }
+  throw new Error("the broker has accepted every delete, and ended none");
+}
+
+type DeleteAnswer =
+  | { readonly kind: "done" }
+  | {
+      readonly kind: "running";
+      readonly operation: string | null;
+      readonly retryAfterMs: number | null;
+      readonly at: number;
+    };
+
+/** Sent again, later each time, whatever the broker answers, until it has deleted it, or works at it. */
+function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number): Promise<DeleteAnswer> {
+  const { data } = operation;
+  const { pauses, random, newId } = ports;
+  const { instanceOsbId: instance, bindingOsbId: binding } = data;
+  const call = binding === null ? "deprovision" : "unbind";
+  const hints = { serviceId: data.offering.id, planId: data.plan.id };
+  let current = data;
+  const look = async ({ looks, signal }: { readonly looks: number; readonly signal: AbortSignal }) => {
+    const options = { ...hints, requestId: newId(), signal };
+    const came = await callBroker(
+      ports,
+      data.broker,
+      call,
+      (client) =>
+        binding === null ? client.deprovision(instance, options) : client.unbind(instance, binding, options),
+      { signal },
+    );
+    const { answer, said, next, retryAfterMs } = came;
+    const now = ports.journal().now();
+    if (answer?.kind === "accepted") {
+      const named = answer.operation ?? null;
+      return { kind: "running", operation: named, retryAfterMs: retryAfterMs ?? null, at: now } as const;
+    }
+    // What was answered so may still come into being, as long as the broker may be at it.
+    const isAbsent = said.status === 410 || said.status === 404;
+    const mayCome = isAbsent && data.mayComeLate && now - data.suspectedAt < pauses.lateMs;
+    if (answer !== undefined && !mayCome) return { kind: "done" } as const;
+    current = await note(operation, said.message, said.status === 404);
+    const believes404 =
+      ports.brokers.broker(data.broker)?.quirks.notFoundMeansGone === true || (current.notFound ?? 0) >= mostNotFound;
+    if (said.status === 404 && believes404 && !mayCome) return { kind: "done" } as const;
+    operation.describe(`the broker has not deleted it yet: ${said.message}`);
+    const isBusy = next === "wait" || next === "replace credentials" || said.status === null;
+    const pauseMs = growingPauseMs(isBusy ? pauses.busy : pauses.deleting, looks, random);
+    const left = mayCome ? Math.max(0, data.suspectedAt + pauses.lateMs - now) : Number.POSITIVE_INFINITY;
+    // Nobody waits for it, so that a broker's advice can only make it later.
+    throw new RetryLater(said.message, { afterMs: Math.max(retryAfterMs ?? 0, Math.min(pauseMs, left)) });
+  };
+  return operation.poll(`answer to delete ${round}`, look, { everyMs: pausesAreThrown });
+}
+
+/** What the ledger tells of the last try. */
+async function note(operation: MitigateOperation, lastAnswer: string, isNotFound = false): Promise<OrphanData> {
+  let noted = operation.data;
+  await operation.change(({ data }) => {
+    noted = { ...data, tries: data.tries + 1, lastAnswer, notFound: isNotFound ? (data.notFound ?? 0) + 1 : 0 };
+    return { data: noted };
+  });
+  return noted;
+}
+
+function memoryOf(operation: MitigateOperation): PollMemory {
+  return {
+    load: async () => (await operation.parts(["poll"])).get("poll"),
+    save: (repeated) => operation.change({ parts: { poll: repeated ?? null } }),
+  };
+}

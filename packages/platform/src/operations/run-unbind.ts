@@ -1,0 +1,22 @@
+import type { DeleteResult } from "../records/instance-record.js";
+import { deleteAtBroker } from "./delete-at-broker.js";
+import { failure } from "./failure.js";
+import type { InstanceOperation } from "./instance-operation.js";
+import { joinLedger } from "./join-ledger.js";
+import { planOf } from "./run-delete.js";
+import type { RunPorts } from "./run-ports.js";
+
+/** Deletes a binding at its broker. Its credentials stay until that is confirmed (E10-46). */
+export async function runUnbind(ports: RunPorts, operation: InstanceOperation<"unbind">): Promise<DeleteResult> {
+  const { data, input } = operation;
+  const part = `binding/${input.binding}` as const;
+  const binding = (await operation.parts([part])).get(part);
+  if (binding === undefined || data.osbId === null) return { asked: false };
+  // A bind that failed has left nothing, or it is in the ledger.
+  if (binding.phase === "failed")
+    return { asked: await joinLedger(ports, operation, { instance: data.osbId, binding: binding.osbId }) };
+  const plan = planOf(data);
+  if (plan === null) throw failure("nobody knows which plan the instance has", { class: "preflight-drift" });
+  await deleteAtBroker(ports, operation, { instance: data.osbId, binding: binding.osbId, plan: plan.id });
+  return { asked: true };
+}

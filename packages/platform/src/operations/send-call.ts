@@ -1,0 +1,201 @@
+import { createHash } from "node:crypto";
+import { RetryLater } from "@osbert/journal";
+import type { Call } from "@osbert/protocol";
+import type { Changed, Client, RequestOptions } from "@osbert/protocol/client";
+import type { CallOutcome, Refusal } from "../records/call-outcome.js";
+import { type CallMark, type InstanceData, instances } from "../records/instance-record.js";
+import { type Came, callBroker, clipped } from "./call-broker.js";
+import { failure } from "./failure.js";
+import { identityOf } from "./identity-of.js";
+import type { InstanceOperation } from "./instance-operation.js";
+import { type GrowingPause, growingPauseMs } from "./pauses.js";
+import type { RunPorts } from "./run-ports.js";
+
+/** A call that changes something at a broker. */
+export interface BrokerCall<Body> {
+  /** In words, another one for each call of an operation: its answer is recorded as the step `answer to …`. */
+  readonly what: string;
+  readonly call: Exclude<Call, "fetch" | "catalog">;
+  /** Ids at the broker. */
+  readonly instance: string;
+  readonly binding?: string;
+  /** All that is sent as the body. */
+  readonly body?: string;
+  readonly send: (client: Client, options: RequestOptions) => Promise<Changed<Body>>;
+  /** What the instance is from the moment on in which this may have been sent. */
+  readonly ahead?: (data: InstanceData) => InstanceData;
+  /**
+   * Keeps what belongs in no entry, before the answer is recorded: a kill in between costs one more resolve, the other way round the
+   * credentials would be lost. Answers why the answer cannot be used; `null`: it can.
+   */
+  readonly keep?: (answer: Changed<Body>) => Promise<string | null>;
+  /** An earlier call of the operation for the same is lost. */
+  readonly lostBefore?: boolean;
+  readonly whenLost: WhenLost;
+}
+
+/** `tell`: the answer is that it is lost. Else the same is sent again, so often and for so long. */
+export type WhenLost = "tell" | { readonly most: number; readonly withinMs: number; readonly pause: GrowingPause };
+
+export const forEver = (pause: GrowingPause): WhenLost => ({
+  most: Number.POSITIVE_INFINITY,
+  withinMs: Number.POSITIVE_INFINITY,
+  pause,
+});
+
+/** `instance_usable` and such are in what the broker says; its links may be anything. */
+const longestLink = 4_096;
+
+/**
+ * Sends a call, and again as long as the broker is busy or cannot be reached, which counts for nothing. In this order, each durable before the
+ * next: the mark that it may have been sent, the call, what it brought that is secret, its answer. Whoever finds the mark of the very look that
+ * it begins follows a process that died in between: that attempt is lost.
+ */
+export async function sendCall<Body extends object>(
+  ports: RunPorts,
+  operation: InstanceOperation,
+  call: BrokerCall<Body>,
+): Promise<CallOutcome> {
+  const { broker } = operation.data;
+  const name = stepOf(call.what);
+  const part = `call/${operation.id}` as const;
+  const write = (mark: CallMark, kind: string, payload: object) =>
+    operation.change(({ data }) => ({
+      parts: instances.part(part, mark),
+      data: aheadOf(operation, name, mark, call.ahead?.(data) ?? data),
+      entries: [{ kind, payload: { ...payload }, operation: operation.id }],
+    }));
+
+  const lose = async (mark: CallMark, said: Refusal): Promise<CallOutcome> => {
+    const lost = mark.lost + 1;
+    const { status, error, message } = said;
+    const payload = { what: call.what, class: said.class, status, error, message };
+    // Not the number of a look: whoever begins the next one has nothing more to find out.
+    await write({ ...mark, look: -1, lost }, "attempt-lost", payload);
+    const { whenLost } = call;
+    const isOver = whenLost === "tell" || lost >= whenLost.most || said.repeatable === false;
+    if (isOver || ports.journal().now() - mark.firstAt >= whenLost.withinMs) return { kind: "lost", ...said };
+    operation.describe(`nobody knows whether the broker did it, so it is asked again: ${message}`);
+    throw later(said.message, growingPauseMs(whenLost.pause, lost - 1, ports.random));
+  };
+
+  const look = async ({ looks, signal }: { readonly looks: number; readonly signal: AbortSignal }) => {
+    const found = (await operation.parts([part])).get(part);
+    const now = ports.journal().now();
+    const before = found?.call === name ? found : { call: name, look: -1, at: now, lost: 0, firstAt: now };
+    if (before.look === looks) return lose(before, died);
+    checkDeadline(ports, operation, call, before);
+    // No mark at all: nothing of this operation has ever been sent, so that it may still be left.
+    const drift = found === undefined ? ports.recheck(operation) : null;
+    if (drift !== null) throw failure(drift, { class: "preflight-drift" });
+    const mark: CallMark = { ...before, look: looks, at: now };
+    const requestId = ports.newId();
+    await write(mark, "attempt-started", {
+      what: call.what,
+      instance: call.instance,
+      ...(call.binding !== undefined && { binding: call.binding }),
+      ...(call.body !== undefined && { bodyHash: hashOf(call.instance, call.body) }),
+      attempt: mark.lost + 1,
+      requestId,
+    });
+    const identity = identityOf(operation.input);
+    const send = (client: Client) => call.send(client, { ...identity, requestId, signal });
+    const lostBefore = call.lostBefore === true || mark.lost > 0;
+    const came = await callBroker(ports, broker, call.call, send, { signal, lostBefore });
+    return take(came, mark, looks);
+  };
+
+  const take = async (came: Came<Changed<Body>>, mark: CallMark, looks: number): Promise<CallOutcome> => {
+    const { answer, said, next, retryAfterMs } = came;
+    const { pauses, random } = ports;
+    const running = (named: string | null, dashboardUrl: string | null): CallOutcome => {
+      const at = ports.journal().now();
+      return { kind: "running", operation: named, retryAfterMs: retryAfterMs ?? null, dashboardUrl, at };
+    };
+    switch (next) {
+      case "succeed":
+      case "poll": {
+        const unusable = answer === undefined ? null : ((await call.keep?.(answer)) ?? null);
+        if (unusable !== null) return { kind: "unusable", status: said.status, message: unusable };
+        const dashboardUrl = dashboardOf(answer?.body);
+        if (next === "succeed") return { kind: "done", status: said.status ?? 200, dashboardUrl };
+        return running(answer?.kind === "accepted" ? (answer.operation ?? null) : null, dashboardUrl);
+      }
+      case "wait":
+        if (call.call === "bind" && said.error === "ConcurrencyError")
+          ports.brokers.sawBindsCollide(operation.data.broker, operation.data.offering.id);
+        operation.describe(`the broker is busy: ${said.message}`);
+        throw later(said.message, retryAfterMs ?? growingPauseMs(pauses.busy, looks, random));
+      case "send again": {
+        // Of what was answered, only a delete that met a conflict.
+        const isAnswered = said.status !== null;
+        operation.describe(isAnswered ? `the broker is not ready for it: ${said.message}` : said.message);
+        throw later(said.message, growingPauseMs(isAnswered ? pauses.busy : pauses.notSent, looks, random));
+      }
+      case "replace credentials":
+        operation.describe(`the broker ${broker} refuses the platform's credentials`);
+        throw later(said.message, growingPauseMs(pauses.notSent, looks, random));
+      case "resolve":
+        // Asked again, the broker says once more that it works at it. Its name for that is of no use, and not needed (E10-15).
+        if (said.status === 202 && (call.lostBefore === true || mark.lost > 0)) return running(null, null);
+        return lose(mark, said);
+      case "fail":
+      case "keep":
+      case "refresh catalog":
+      case "fetch":
+      case "delete again":
+        return { kind: "refused", afterLost: call.lostBefore === true || mark.lost > 0, ...said };
+    }
+  };
+
+  return operation.poll(name, look, { everyMs: pausesAreThrown });
+}
+
+export function stepOf(what: string): string {
+  return `answer to ${what}`;
+}
+
+/** Every look that sees nothing says when to look again. */
+export const pausesAreThrown = 60_000;
+
+const died: Refusal = {
+  class: "unknown",
+  status: null,
+  error: null,
+  message: "the platform stopped before it heard the answer",
+  usable: null,
+  repeatable: null,
+};
+
+/** Bindings go on side by side: what is under way stands in their own parts. */
+function aheadOf(operation: InstanceOperation, call: string, { at }: CallMark, data: InstanceData): InstanceData {
+  if (operation.kind === "bind" || operation.kind === "unbind") return data;
+  if (data.attempt?.operation === operation.id && data.attempt.call === call) return data;
+  return { ...data, attempt: { operation: operation.id, call, since: at } };
+}
+
+/** E10-56: what never reached the broker does not wait for ever. Deletes do. */
+function checkDeadline(
+  { journal, pauses }: RunPorts,
+  { acceptedAt }: InstanceOperation,
+  { call, lostBefore }: Pick<BrokerCall<unknown>, "call" | "lostBefore">,
+  { lost }: CallMark,
+): void {
+  const mayHaveActed = lost > 0 || lostBefore === true || call === "deprovision" || call === "unbind";
+  if (mayHaveActed || journal().now() - acceptedAt < pauses.deadlineMs) return;
+  throw failure("the broker could not be asked in all the time that there was", { class: "deadline" });
+}
+
+function later(message: string, afterMs: number): RetryLater {
+  return new RetryLater(message, { afterMs });
+}
+
+/** Salted with the id, so that the same parameters of two instances are not seen to be the same. */
+function hashOf(instance: string, body: string): string {
+  return createHash("sha256").update(`${instance}\n${body}`).digest("hex");
+}
+
+function dashboardOf(body: object | undefined): string | null {
+  const link = body !== undefined && "dashboard_url" in body ? body.dashboard_url : undefined;
+  return typeof link === "string" && link !== "" && clipped(link, longestLink) === link ? link : null;
+}

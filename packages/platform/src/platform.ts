@@ -1,0 +1,335 @@
+import type { Attribution, Page } from "@osbert/journal";
+import type { ServiceOffering } from "@osbert/protocol";
+import type { BrokerAuthentication, BrokerHealth, BrokerLimits } from "./records/broker-record.js";
+import type { CampaignData, CampaignWindow, TargetRecord, TargetState } from "./records/campaign-record.js";
+import type { Freeze } from "./records/freeze-record.js";
+import type {
+  AppliedState,
+  BindingPhase,
+  DeleteMode,
+  FailedIntent,
+  InstanceLock,
+  InstancePolicy,
+  IntentName,
+  PathChange,
+  Phase,
+  PlanRef,
+  RefusedDelete,
+} from "./records/instance-record.js";
+import type { InstanceRef } from "./records/keys.js";
+import type { OrphanData } from "./records/orphan-record.js";
+import type { PreflightReport } from "./records/preflight-report.js";
+import type { RotationData } from "./records/rotation-record.js";
+
+/** Who asks for a change, and how it is to be taken. */
+export interface Asking {
+  readonly by: Attribution;
+  /** Goes to the broker as the originating identity, with the word of the platform's profile before it. */
+  readonly identity?: { readonly [name: string]: unknown };
+  readonly idempotencyKey?: string;
+  /** The revision that the caller has seen. */
+  readonly ifMatch?: number;
+  /** Answers the report and the simulated end; changes nothing. */
+  readonly dryRun?: boolean;
+}
+
+/** What came of a wanted change. */
+export type Admitted =
+  | { readonly kind: "accepted"; readonly operation: string; readonly instance: InstanceView }
+  /** The same request came before. */
+  | { readonly kind: "repeated"; readonly operation: string; readonly instance: InstanceView }
+  | { readonly kind: "unchanged"; readonly instance: InstanceView }
+  | { readonly kind: "dry run"; readonly report: PreflightReport; readonly desired: AppliedState | null };
+
+export interface CreateInstance {
+  readonly broker?: string;
+  /** Names or ids. */
+  readonly offering: string;
+  readonly plan: string;
+  /** JSON text of an object. */
+  readonly parameters?: string;
+  readonly policy?: Partial<InstancePolicy>;
+}
+
+export interface UpdateInstance {
+  readonly plan?: string;
+  readonly parameters?: string;
+  /** Operations that must have succeeded before it. */
+  readonly after?: readonly string[];
+}
+
+export interface DeleteInstance {
+  readonly mode?: DeleteMode;
+  /** With `after`. */
+  readonly after?: string;
+  readonly cascade?: boolean;
+  /** Sends the DELETE beside an active update. */
+  readonly now?: boolean;
+  /** Needed by `abandon`. */
+  readonly reason?: string;
+}
+
+export interface CreateBinding {
+  readonly name: string;
+  readonly parameters?: string;
+  readonly appGuid?: string;
+}
+
+/** Everything about an instance in one read. `desired` is what it will be if all that is queued succeeds. */
+export interface InstanceView {
+  readonly id: string;
+  readonly space: string;
+  readonly name: string;
+  readonly broker: string;
+  readonly offering: PlanRef;
+  readonly osbId: string | null;
+  readonly createdBy: string;
+  readonly createdAt: number;
+  readonly phase: Phase;
+  readonly usable: boolean;
+  readonly certainty: { readonly certain: boolean; readonly since?: number; readonly operation?: string };
+  readonly dashboardUrl: string | null;
+  readonly applied: AppliedState | null;
+  readonly inFlight: { readonly operation: string; readonly call: string; readonly since: number } | null;
+  readonly desired: AppliedState | null;
+  readonly queue: readonly QueuedIntent[];
+  readonly failures: readonly FailedIntent[];
+  readonly lastDelete: RefusedDelete | null;
+  readonly lock: InstanceLock | null;
+  readonly policy: InstancePolicy;
+  readonly bindings: readonly BindingView[];
+  readonly revision: number;
+}
+
+export interface QueuedIntent {
+  readonly operation: string;
+  readonly op: IntentName;
+  readonly summary: string;
+  readonly author: string;
+  readonly acceptedAt: number;
+  readonly ageMs: number;
+  readonly position: number;
+  readonly state: "running" | "waiting" | "queued" | "held" | "paused" | "cancelling";
+  readonly description: string | null;
+  readonly heldFor: string | null;
+  readonly difference: readonly PathChange[];
+  readonly overrides: readonly string[];
+}
+
+/** Without its credentials, which have a read of their own. */
+export interface BindingView {
+  readonly id: string;
+  readonly name: string;
+  readonly osbId: string;
+  readonly phase: BindingPhase;
+  readonly createdBy: string;
+  readonly createdAt: number;
+  readonly appGuid: string | null;
+  readonly expiresAt: string | null;
+  readonly renewBefore: string | null;
+  readonly predecessor: string | null;
+  readonly successor: string | null;
+  readonly message: string | null;
+}
+
+/** One line of an instance's journal. */
+export interface JournalLine {
+  readonly seq: number;
+  readonly at: number;
+  readonly family: "intent" | "control" | "decision" | "attempt" | "outcome" | "orphan" | "observation";
+  readonly kind: string;
+  readonly operation: string | null;
+  readonly by: string;
+  readonly cause: number | string | null;
+  readonly requestId: string | null;
+  /** One sentence. */
+  readonly summary: string;
+  readonly payload: unknown;
+}
+
+export interface Instances {
+  create(ref: InstanceRef, wanted: CreateInstance, asking: Asking): Promise<Admitted>;
+  update(ref: InstanceRef, wanted: UpdateInstance, asking: Asking): Promise<Admitted>;
+  delete(ref: InstanceRef, wanted: DeleteInstance, asking: Asking): Promise<Admitted>;
+  /** Sends the text of the last update again. */
+  refresh(ref: InstanceRef, asking: Asking): Promise<Admitted>;
+  /** To the maintenance version that the catalog has now, or the one given. */
+  upgrade(ref: InstanceRef, version: string | undefined, asking: Asking): Promise<Admitted>;
+  adopt(ref: InstanceRef, wanted: CreateInstance & { readonly osbId: string }, asking: Asking): Promise<Admitted>;
+  bind(ref: InstanceRef, wanted: CreateBinding, asking: Asking): Promise<Admitted>;
+  unbind(ref: InstanceRef, binding: string, asking: Asking): Promise<Admitted>;
+  rotate(ref: InstanceRef, binding: string, successor: string | undefined, asking: Asking): Promise<Admitted>;
+  /** JSON text of what the broker answered to the bind. */
+  credentials(ref: InstanceRef, binding: string): Promise<string>;
+
+  cancel(ref: InstanceRef, operation: string, asking: Asking): Promise<InstanceView>;
+  retry(ref: InstanceRef, operation: string, asking: Asking): Promise<Admitted>;
+  hold(ref: InstanceRef, operation: string, reason: string, asking: Asking): Promise<InstanceView>;
+  release(ref: InstanceRef, operation: string, asking: Asking): Promise<InstanceView>;
+  lock(
+    ref: InstanceRef,
+    lock: Pick<InstanceLock, "reason"> & Partial<InstanceLock>,
+    asking: Asking,
+  ): Promise<InstanceView>;
+  unlock(ref: InstanceRef, asking: Asking): Promise<InstanceView>;
+  /** Undoes a delete that has not been sent, or was refused. */
+  restore(ref: InstanceRef, asking: Asking): Promise<InstanceView>;
+  setPolicy(ref: InstanceRef, policy: Partial<InstancePolicy>, asking: Asking): Promise<InstanceView>;
+
+  read(ref: InstanceRef): Promise<InstanceView | undefined>;
+  /** What it will be after one operation of the queue. */
+  after(ref: InstanceRef, operation: string): Promise<AppliedState | null>;
+  list(query: InstanceQuery): Promise<Page<InstanceSummary>>;
+  journal(
+    ref: InstanceRef,
+    page?: { readonly after?: number; readonly before?: number; readonly limit?: number },
+  ): Promise<readonly JournalLine[]>;
+  /** Lines after a number as they come, until the signal. */
+  follow(ref: InstanceRef, after: number, signal: AbortSignal): AsyncIterable<JournalLine>;
+}
+
+export interface InstanceQuery {
+  readonly space?: string;
+  readonly broker?: string;
+  readonly phase?: Phase;
+  readonly after?: string;
+  readonly limit?: number;
+}
+
+export type InstanceSummary = Pick<
+  InstanceView,
+  "id" | "space" | "name" | "broker" | "offering" | "phase" | "usable" | "applied" | "revision"
+> & { readonly open: number; readonly bindings: number };
+
+export interface RegisterBroker {
+  readonly url: string;
+  readonly authentication: BrokerAuthentication;
+  readonly ca?: string;
+  readonly clientCertificate?: { readonly certificate: string; readonly key: string };
+  readonly limits?: Partial<BrokerLimits>;
+  readonly quirks?: { readonly notFoundMeansGone?: boolean };
+  readonly relistMs?: number;
+}
+
+/** A broker as it is told: never with its secrets. */
+export interface BrokerView {
+  readonly name: string;
+  readonly url: string;
+  readonly authentication: BrokerAuthentication["kind"];
+  readonly limits: BrokerLimits;
+  readonly relistMs: number;
+  readonly registeredBy: string;
+  readonly registeredAt: number;
+  readonly health: BrokerHealth;
+  readonly catalog: {
+    readonly revision: number;
+    readonly readAt: number | null;
+    readonly fault: string | null;
+    readonly offerings: number;
+  };
+  readonly waiting: boolean;
+}
+
+/** What a broker offers, for a marketplace. */
+export interface OfferedService {
+  readonly broker: string;
+  readonly offering: ServiceOffering;
+  readonly leftAt: number | null;
+  readonly plansLeft: readonly string[];
+}
+
+export interface Brokers {
+  /** Resolves when the catalog was read once, or could not be. */
+  register(name: string, wanted: RegisterBroker, asking: Asking): Promise<BrokerView>;
+  /** New address, credentials, limits: what is not said stays. Operations under way go on with them. */
+  change(name: string, wanted: Partial<RegisterBroker>, asking: Asking): Promise<BrokerView>;
+  /** Refused while it has instances, unless forced: then they stay as unmanaged. */
+  remove(name: string, options: { readonly force?: boolean }, asking: Asking): Promise<void>;
+  relist(name: string, asking: Asking): Promise<BrokerView>;
+  read(name: string): Promise<BrokerView | undefined>;
+  list(): Promise<readonly BrokerView[]>;
+  offerings(broker?: string): readonly OfferedService[];
+}
+
+export interface Orphans {
+  list(query: {
+    readonly broker?: string;
+    readonly space?: string;
+    readonly state?: OrphanData["state"];
+    readonly after?: string;
+    readonly limit?: number;
+  }): Promise<Page<OrphanView>>;
+  /** A held one is mitigated now; an open one hurries. */
+  mitigate(key: string, asking: Asking): Promise<OrphanView>;
+  dismiss(key: string, reason: string, asking: Asking): Promise<OrphanView>;
+}
+
+export type OrphanView = OrphanData & { readonly key: string };
+
+/** Changes of many instances at once that are held back: for an incident, a move, a night of the year. */
+export interface Freezes {
+  list(): readonly Freeze[];
+  freeze(wanted: WantedFreeze, asking: Asking): Promise<Freeze>;
+  thaw(id: string, asking: Asking): Promise<void>;
+}
+
+export type WantedFreeze = Pick<Freeze, "reason"> & Partial<Omit<Freeze, "id" | "by" | "at">>;
+
+/** Bindings that expire, or are to be renewed: each is replaced on time, and the old one kept for a while. */
+export interface Rotations {
+  /** What comes next, soonest first. */
+  due(query: {
+    readonly space?: string;
+    readonly after?: string;
+    readonly limit?: number;
+  }): Promise<Page<RotationView>>;
+}
+
+export type RotationView = RotationData;
+
+/** The upgrade of many instances to the maintenance version that the catalog has now (E10-53). */
+export interface Campaigns {
+  start(wanted: StartCampaign, asking: Asking): Promise<CampaignView>;
+  read(id: string): Promise<CampaignView | undefined>;
+  list(page?: { readonly after?: string; readonly limit?: number }): Promise<Page<CampaignView>>;
+  /** What became of its instances, or will; those in one state, in the order of their names. */
+  targets(
+    id: string,
+    query: { readonly state: TargetState; readonly after?: string; readonly limit?: number },
+  ): Promise<Page<CampaignTarget>>;
+  /** What has not begun never does. */
+  cancel(id: string, asking: Asking): Promise<CampaignView>;
+  /** Those that failed once more. It also goes on with one that stopped. */
+  retry(id: string, asking: Asking): Promise<CampaignView>;
+}
+
+export interface StartCampaign {
+  readonly broker: string;
+  /** Ids; missing: all. */
+  readonly offering?: string;
+  readonly plan?: string;
+  readonly space?: string;
+  /** Hours of the day in UTC, as minutes after midnight; over midnight if it ends before it begins. Missing: at any time. */
+  readonly window?: CampaignWindow;
+  /** Upgrades under way at a time. Default 5. */
+  readonly atOnce?: number;
+  /** It stops when more than this part of what has ended failed, from 0 to 1, once ten have ended or three failed in a row. Default 0.2. */
+  readonly stopAtErrorRate?: number;
+}
+
+export type CampaignView = Omit<CampaignData, "identity" | "cursor">;
+
+export type CampaignTarget = TargetRecord & { readonly space: string; readonly instance: string };
+
+/** The platform without HTTP: everything that the API can do. */
+export interface Platform {
+  readonly brokers: Brokers;
+  readonly instances: Instances;
+  readonly orphans: Orphans;
+  readonly freezes: Freezes;
+  readonly rotations: Rotations;
+  readonly campaigns: Campaigns;
+  /** Begins to play queues against brokers. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}

@@ -1,0 +1,20 @@
+import type { InstanceData, Phase } from "./instance-record.js";
+
+/**
+ * By what instances are found: a broker's, when it is to be removed; a plan's, when it is to be upgraded. Every commit that writes labels takes
+ * them from here, because they replace each other.
+ */
+export function instanceLabels(data: Pick<InstanceData, "broker" | "phase" | "applied">): Record<string, string> {
+  if (isOfNoBroker.has(data.phase)) return {};
+  const plan = data.applied?.plan.id;
+  return { broker: data.broker, ...(plan !== undefined && { plan: planLabel(plan) }) };
+}
+
+/** These keep no broker from being removed. */
+const isOfNoBroker: ReadonlySet<Phase> = new Set(["gone", "abandoned", "unmanaged"]);
+
+/** Labels are bounded, ids of plans are not: of a longer one, what makes it rare is taken. Whoever finds instances by it compares the whole id. */
+export function planLabel(plan: string): string {
+  const keepable = plan.replaceAll(/[^\x20-\x7e]/g, "?");
+  return keepable.length <= 200 ? keepable || "?" : keepable.slice(0, 100) + keepable.slice(-100);
+}

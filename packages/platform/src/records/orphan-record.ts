@@ -1,0 +1,49 @@
+import { defineResource } from "@osbert/journal";
+import type { CallMark, PlanRef } from "./instance-record.js";
+
+/** What may exist at a broker although nobody has it. It outlives the instance, and ends mitigated or dismissed. */
+export type OrphanShape = {
+  data: OrphanData;
+  parts: {
+    /** The same answer to poll after poll. */
+    poll: NonNullable<CallMark["repeated"]>;
+  };
+  operations: { mitigate: { input: null; result: { readonly status: "mitigated"; readonly at: number } } };
+};
+
+export const orphanRecords = defineResource<OrphanShape>();
+
+export interface OrphanData {
+  readonly broker: string;
+  readonly space: string;
+  /** Of the instance to which it belonged. */
+  readonly instance: string;
+  readonly instanceOsbId: string;
+  readonly bindingOsbId: string | null;
+  readonly offering: PlanRef;
+  readonly plan: PlanRef;
+  /** What happened: the operation, and the answer that left it in doubt. */
+  readonly operation: string;
+  readonly reason: string;
+  readonly suspectedAt: number;
+  /** The broker never answered: for a while it may come into being although the broker says that there is nothing. */
+  readonly mayComeLate: boolean;
+  /** The broker answered 409: the id belongs to something that exists, and only a person may have that deleted. */
+  readonly isConflict: boolean;
+  /** `held`: waits for someone to say what is to become of it. */
+  readonly state: "open" | "held" | "mitigated" | "dismissed" | "abandoned";
+  readonly tries: number;
+  /** How often in a row the broker answered 404 to the DELETE. */
+  readonly notFound?: number;
+  readonly lastAnswer: string | null;
+  readonly endedAt: number | null;
+  readonly endedBy: string | null;
+  readonly endReason: string | null;
+}
+
+/** By what rows are found. Every commit that writes labels takes them from here. */
+export function orphanLabels({ broker, space, state }: Pick<OrphanData, "broker" | "space" | "state">): {
+  readonly [name: string]: string;
+} {
+  return { broker, ...(space !== "" && { space }), state };
+}

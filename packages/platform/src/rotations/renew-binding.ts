@@ -1,0 +1,157 @@
+import { type Attribution, RetryLater, type TypedKind, type TypedOperation } from "@osbert/journal";
+import { rotationLane, successorName } from "../decisions/schedule-rotation.js";
+import { PlatformError } from "../errors.js";
+import type { BindingView, Instances, InstanceView } from "../platform.js";
+import type { RotationData, RotationShape } from "../records/rotation-record.js";
+
+export interface RenewBindingPorts {
+  readonly now: () => number;
+  readonly instances: () => Pick<Instances, "read" | "rotate" | "unbind">;
+  readonly overlapMs: number;
+}
+
+type RenewOperation = TypedOperation<RotationShape, "renew">;
+
+/** Nobody is behind it, so that no identity goes along (P-ID-03). */
+const by: Attribution = { actor: { type: "system", subject: "rotation" } };
+
+type Renewed =
+  | { readonly kind: "successor"; readonly name: string }
+  | { readonly kind: "end"; readonly state: RotationData["state"]; readonly message: string | null };
+
+/**
+ * Renews one binding when its time has come: its successor is bound, both are kept for a while, and then the old one is unbound. What is asked of the
+ * instance goes through its queue as everything does. Every look begins with what is there: whether this operation has asked before, was killed,
+ * or whether somebody else did it, makes no difference, and nothing is asked twice.
+ */
+export function renewBinding(ports: RenewBindingPorts): TypedKind<RotationShape, "renew"> {
+  return {
+    lane: rotationLane,
+    deadlineMs: null,
+    run: async (operation) => {
+      const renewed = await operation.poll("successor", ({ looks }) => bindSuccessor(ports, operation, looks), {
+        everyMs: soon,
+      });
+      if (renewed.kind === "end") return tell(operation, renewed);
+      await operation.change(({ data }) => ({
+        data: { ...data, state: "overlapping", successor: renewed.name, message: null },
+      }));
+      await operation.sleep("overlap", ports.overlapMs);
+      return tell(
+        operation,
+        await operation.poll("unbound", ({ looks }) => unbindOld(ports, operation, looks), { everyMs: soon }),
+      );
+    },
+    settle: ({ data }, _operation, outcome) => {
+      const message = outcome.kind === "failed" ? outcome.error.message.slice(0, longestMessage) : data.message;
+      return {
+        data: { ...data, state: outcome.kind === "succeeded" ? outcome.result.end : "over", message },
+        gone: true,
+      };
+    },
+  };
+}
+
+const longestMessage = 1_000;
+
+async function tell(
+  operation: RenewOperation,
+  { state, message }: { readonly state: RotationData["state"]; readonly message: string | null },
+): Promise<{ readonly end: RotationData["state"] }> {
+  await operation.change(({ data }) => ({
+    data: { ...data, message },
+    entries: [{ kind: state, payload: { binding: data.binding, successor: data.successor, message } }],
+  }));
+  return { end: state };
+}
+
+async function bindSuccessor(
+  { now, instances }: RenewBindingPorts,
+  operation: RenewOperation,
+  looks: number,
+): Promise<Renewed | undefined> {
+  const { space, instance, binding, expiresAt } = operation.data;
+  const ref = { space, name: instance };
+  const view = await instances().read(ref);
+  const old = bindingIn(view, operation.data);
+  if (view === undefined || old?.phase !== "bound")
+    return { kind: "end", state: "over", message: "it is not bound any more" };
+  const successors = view.bindings.filter(({ predecessor }) => predecessor === binding);
+  const bound = successors.find(({ phase }) => phase === "bound");
+  if (bound !== undefined) return { kind: "successor", name: bound.name };
+  if (successors.some(({ phase }) => phase === "binding")) return undefined;
+  const failed = successors.find(({ phase }) => phase === "failed");
+  // P-ROT-02: what has expired has no successor.
+  if (expiresAt !== null && Date.parse(expiresAt) <= now())
+    return { kind: "end", state: "failed", message: `it expired at ${expiresAt} before it could be renewed` };
+  if (failed !== undefined && looks > 0 && !isTurn(looks)) return undefined;
+  const name = successorName(binding, new Set(view.bindings.map((other) => other.name)));
+  return attempt(operation, looks, async () => {
+    await instances().rotate(ref, binding, name, { by, idempotencyKey: `${operation.id}.${name}` });
+    await note(operation, "renewing", failed?.message ?? null);
+    return undefined;
+  });
+}
+
+async function unbindOld(
+  { instances }: RenewBindingPorts,
+  operation: RenewOperation,
+  looks: number,
+): Promise<Extract<Renewed, { readonly kind: "end" }> | undefined> {
+  const { space, instance, binding } = operation.data;
+  const ref = { space, name: instance };
+  const old = bindingIn(await instances().read(ref), operation.data);
+  if (old === undefined) return { kind: "end", state: "renewed", message: null };
+  if (old.phase === "unbinding") return undefined;
+  if (old.phase === "unbind-rejected") {
+    const message = `its successor is there, and the broker refused to unbind it: ${old.message ?? ""}`;
+    return { kind: "end", state: "failed", message: message.slice(0, longestMessage) };
+  }
+  return attempt(operation, looks, async () => {
+    await instances().unbind(ref, binding, { by, idempotencyKey: `${operation.id}.unbind` });
+    return undefined;
+  });
+}
+
+/** What the instance's queue does not take now, as because it is locked, it may take later. */
+async function attempt<T>(operation: RenewOperation, looks: number, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error;
+    const { message } = error;
+    await note(operation, null, message);
+    throw new RetryLater(message, { afterMs: Math.min(longestMs, 30_000 * 2 ** Math.min(looks, 20)) });
+  }
+}
+
+async function note(operation: RenewOperation, state: RotationData["state"] | null, message: string | null) {
+  const said = message?.slice(0, longestMessage) ?? null;
+  await operation.change(({ data }) =>
+    data.message === said && (state === null || data.state === state)
+      ? {}
+      : { data: { ...data, state: state ?? data.state, message: said } },
+  );
+}
+
+const longestMs = 6 * 60 * 60_000;
+
+/** While the queue is at it: a second, growing to a minute. */
+function soon(looks: number): number {
+  return Math.min(60_000, 1_000 * 1.5 ** Math.min(looks, 20));
+}
+
+/** A bind that failed is tried again less and less often: at looks whose number is a power of two. */
+function isTurn(looks: number): boolean {
+  return (looks & (looks - 1)) === 0;
+}
+
+/** The binding that was planned for, and not another one that somebody has given the same name since. */
+function bindingIn(
+  view: InstanceView | undefined,
+  { binding, expiresAt, renewBefore }: RotationData,
+): BindingView | undefined {
+  return view?.bindings.find(
+    (other) => other.name === binding && other.expiresAt === expiresAt && other.renewBefore === renewBefore,
+  );
+}

@@ -1,0 +1,327 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { propertySeed } from "../../../tools/property-seed.js";
+import { mergeParameters } from "../src/decisions/project.js";
+import { type Admitted, type InstanceView, PlatformError } from "../src/index.js";
+import type { DeleteMode, UpdateInput } from "../src/records/instance-record.js";
+import { type QueueLab, queueLab } from "./queue-lab.js";
+
+/** Few by default; `OSBERT_PLATFORM_RUNS=1000` tells more stories. */
+const runs = Number(process.env.OSBERT_PLATFORM_RUNS ?? 12);
+
+/** One sentence of a story. What it is about is chosen from what is open then, by a number. */
+type Sentence =
+  | { readonly does: "update"; readonly by: string; readonly parameters: string }
+  | { readonly does: "update after"; readonly by: string; readonly parameters: string; readonly which: number }
+  | { readonly does: "change the plan"; readonly by: string; readonly plan: string }
+  | { readonly does: "broker agrees" }
+  | { readonly does: "broker refuses"; readonly usable: boolean }
+  | { readonly does: "delete, which is refused"; readonly mode: DeleteMode; readonly by: string }
+  | { readonly does: "delete, and restore" }
+  | { readonly does: "cancel" | "hold" | "release"; readonly which: number }
+  | { readonly does: "retry" }
+  | { readonly does: "lock" | "unlock" }
+  | { readonly does: "bind" | "unbind"; readonly name: string }
+  | {
+      readonly does: "set policy";
+      readonly onFailure: "auto" | "halt" | "continue";
+      readonly concurrency: "queue" | "replace";
+    };
+
+const who = fc.constantFrom("anna", "bert");
+const which = fc.nat(9);
+const wanted = fc
+  .record(
+    {
+      a: fc.constantFrom(1, 2, null),
+      b: fc.constantFrom(1, 2),
+      n: fc.constantFrom<object | number>({ x: 1 }, { x: 1, y: 2 }, { x: { z: 1 } }, 7),
+    },
+    { requiredKeys: [] },
+  )
+  .filter((members) => Object.keys(members).length > 0)
+  .map((members) => JSON.stringify(members));
+
+const sentence: fc.Arbitrary<Sentence> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ does: fc.constant("update" as const), by: who, parameters: wanted }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ does: fc.constant("update after" as const), by: who, parameters: wanted, which }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      does: fc.constant("change the plan" as const),
+      by: who,
+      plan: fc.constantFrom("small", "large"),
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ does: fc.constant("broker agrees" as const) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      does: fc.constant("broker refuses" as const),
+      usable: fc.constantFrom(true, true, true, false),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      does: fc.constant("delete, which is refused" as const),
+      mode: fc.constantFrom<DeleteMode>("preempt", "drain"),
+      by: who,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("delete, and restore" as const) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ does: fc.constantFrom("cancel" as const, "hold" as const, "release" as const), which }),
+  },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("retry" as const) }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constantFrom("lock" as const, "unlock" as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      does: fc.constantFrom("bind" as const, "unbind" as const),
+      name: fc.constantFrom("p", "q"),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      does: fc.constant("set policy" as const),
+      onFailure: fc.constantFrom("auto" as const, "halt" as const, "continue" as const),
+      concurrency: fc.constantFrom("queue" as const, "replace" as const),
+    }),
+  },
+);
+
+test("whatever is asked of a queue and whatever its broker answers, every promise of it holds", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(sentence, { minLength: 4, maxLength: 16 }), async (story) => {
+      const teller = await Teller.begin();
+      try {
+        for (const one of story) await teller.tell(one);
+        await teller.end();
+      } finally {
+        await teller.lab.journal.stop({ drainMs: 0 });
+      }
+    }),
+    { ...propertySeed(), numRuns: runs, interruptAfterTimeLimit: 600_000 },
+  );
+}, 900_000);
+
+/** Plays a story, and after each sentence looks whether all is as it must be. */
+class Teller {
+  readonly lab: QueueLab;
+  readonly #accepted = new Set<string>();
+  /** Which operation others were to come after. */
+  readonly #after = new Map<string, string>();
+
+  private constructor(lab: QueueLab) {
+    this.lab = lab;
+  }
+
+  static async begin(): Promise<Teller> {
+    const teller = new Teller(await queueLab());
+    const { lab } = teller;
+    await lab.journal.start();
+    const wanted = { offering: "db", plan: "small", parameters: '{"a":0,"b":0}' };
+    teller.#note(await lab.instances.create(lab.ref, wanted, lab.asks("anna")));
+    await teller.#answer({ kind: "done" });
+    return teller;
+  }
+
+  async tell(one: Sentence): Promise<void> {
+    await this.#tell(one).catch((error: unknown) => {
+      // To be told no is a fair answer; to be told so by accident is not.
+      if (!(error instanceof PlatformError)) throw error;
+      expect(error.code).not.toBe("unavailable");
+    });
+    this.#check(await this.#calm());
+  }
+
+  /** All that is held is let go, the broker agrees with everything: then every intent has an outcome. */
+  async end(): Promise<void> {
+    const { lab } = this;
+    const isGone = (await lab.see()).phase === "gone";
+    if (!isGone) await lab.instances.unlock(lab.ref, lab.asks("otto"));
+    lab.answerAll();
+    for (const { operation, state } of (await lab.see()).queue)
+      if (state === "held")
+        await lab.instances.release(lab.ref, operation, lab.asks("otto")).catch((error: unknown) => {
+          // It was freed, or ended, by the success of one before it; or a delete is under way.
+          if (!(error instanceof PlatformError && ["not-found", "deleting"].includes(error.code))) throw error;
+        });
+    await lab.until(async () => (await lab.see()).queue.length === 0);
+    const view = await lab.see();
+    expect(view.desired).toEqual(view.applied);
+    if (view.usable) expect(view.phase).not.toBe("halted");
+    for (const operation of this.#accepted)
+      expect((await lab.journal.operation("instance/s/i", operation))?.status).not.toBe("open");
+    if (view.phase === "gone") return;
+    // What the instance is, is what the broker has done, one after the other.
+    let parameters: string | null = '{"a":0,"b":0}';
+    for (const operation of lab.done) parameters = mergeParameters(parameters, await this.#parametersOf(operation));
+    expect(JSON.parse(view.applied?.parameters ?? "null")).toEqual(JSON.parse(parameters ?? "null"));
+  }
+
+  async #tell(one: Sentence): Promise<void> {
+    const { lab } = this;
+    const { instances, ref } = lab;
+    const anna = lab.asks("anna");
+    switch (one.does) {
+      case "update":
+        this.#note(await instances.update(ref, { parameters: one.parameters }, lab.asks(one.by)));
+        return;
+      case "update after": {
+        const after = await this.#choose(one.which);
+        if (after === undefined) return;
+        const { parameters } = one;
+        const admitted = await instances.update(ref, { parameters, after: [after] }, lab.asks(one.by));
+        this.#note(admitted);
+        if (admitted.kind === "accepted") this.#after.set(admitted.operation, after);
+        return;
+      }
+      case "change the plan":
+        this.#note(await instances.update(ref, { plan: one.plan }, lab.asks(one.by)));
+        return;
+      case "broker agrees":
+        return this.#answer({ kind: "done" });
+      case "broker refuses":
+        return this.#refuse(one.usable);
+      case "delete, which is refused":
+        return this.#refusedDelete(one.mode, one.by);
+      case "delete, and restore": {
+        const before = await lab.see();
+        this.#note(await instances.delete(ref, { cascade: true }, anna));
+        await instances.restore(ref, anna);
+        // Unbinds of the delete that went out already go on.
+        const known = new Set(orderOf(before).map(([operation]) => operation));
+        const after = orderOf(await this.#calm()).filter(([operation]) => known.has(operation));
+        expect(after).toEqual(orderOf(before));
+        return;
+      }
+      case "cancel":
+      case "hold":
+      case "release": {
+        const operation = await this.#choose(one.which);
+        if (operation === undefined) return;
+        if (one.does === "hold") await instances.hold(ref, operation, "later", anna);
+        else await instances[one.does](ref, operation, anna);
+        return;
+      }
+      case "retry": {
+        const failed = (await lab.see()).failures.at(-1);
+        if (failed !== undefined) this.#note(await instances.retry(ref, failed.operation, anna));
+        return;
+      }
+      case "lock":
+        await instances.lock(ref, { reason: "audit" }, lab.asks("otto"));
+        return;
+      case "unlock":
+        await instances.unlock(ref, lab.asks("otto"));
+        return;
+      case "bind":
+        this.#note(await instances.bind(ref, { name: one.name }, anna));
+        return;
+      case "unbind":
+        this.#note(await instances.unbind(ref, one.name, anna));
+        return;
+      case "set policy":
+        await instances.setPolicy(ref, { onFailure: one.onFailure, concurrency: one.concurrency }, anna);
+    }
+  }
+
+  /** What was before it is as it was, but for what was before the delete itself and has ended. */
+  async #refusedDelete(mode: DeleteMode, by: string): Promise<void> {
+    const { lab } = this;
+    const before = await this.#calm();
+    if (before.bindings.length > 0 || before.lock !== null) return;
+    const admitted = await lab.instances.delete(lab.ref, { mode }, lab.asks(by));
+    this.#note(admitted);
+    if (admitted.kind !== "accepted") return;
+    for (let tries = 0; tries < 60; tries++) {
+      const [first] = (await this.#calm()).queue.filter(({ state }) => state !== "held");
+      if (first?.operation === admitted.operation) break;
+      await this.#answer({ kind: "done" });
+    }
+    await this.#answer({ kind: "refused", message: "protected" });
+    const after = await lab.see();
+    expect(after.lastDelete).toMatchObject({ operation: admitted.operation, by, message: "protected" });
+    if (mode === "drain") return;
+    // Successes before the delete may have freed what failures held; nothing else has changed.
+    const left = new Set(orderOf(after).map(([operation]) => operation));
+    const kept = orderOf(before).filter(([operation]) => left.has(operation));
+    expect(orderOf(after).map(([operation]) => operation)).toEqual(kept.map(([operation]) => operation));
+    const heldBefore = new Set(kept.filter(([, isHeld]) => isHeld).map(([operation]) => operation));
+    for (const [operation, isHeld] of orderOf(after)) if (isHeld) expect(heldBefore).toContain(operation);
+  }
+
+  /** What was to come after it waits for someone, unless the policy is to go on. */
+  async #refuse(usable: boolean): Promise<void> {
+    const { lab } = this;
+    const [first] = (await this.#calm()).queue.filter(({ state }) => state !== "held");
+    await this.#answer({ kind: "refused", ...(!usable && { usable: false }) });
+    const { queue, policy } = await lab.see();
+    if (policy.onFailure === "continue" || first === undefined) return;
+    for (const { operation, state } of queue)
+      if (this.#after.get(operation) === first.operation) expect(state).toBe("held");
+  }
+
+  /** The broker answers what is before it. */
+  async #answer(answer: Parameters<QueueLab["answer"]>[1]): Promise<void> {
+    const { lab } = this;
+    const [first] = (await this.#calm()).queue.filter(({ state }) => state !== "held");
+    if (first === undefined) return;
+    lab.answer(first.operation, answer);
+    await lab.until(async () => !(await lab.see()).queue.some(({ operation }) => operation === first.operation));
+  }
+
+  /** Waits until what can go on waits for the broker. */
+  async #calm(): Promise<InstanceView> {
+    const { lab } = this;
+    let view = await lab.see();
+    await lab.until(async () => {
+      view = await lab.see();
+      const [first] = view.queue.filter(({ state }) => state !== "held");
+      return first === undefined || (lab.sent.includes(first.operation) && first.state !== "cancelling");
+    });
+    return view;
+  }
+
+  #check(view: InstanceView): void {
+    for (const { state, heldFor, operation } of view.queue) {
+      // Nothing waits for someone without saying for what.
+      if (state === "held") expect(heldFor).toBeTruthy();
+      else expect(heldFor).toBeNull();
+      if (state === "held") expect(this.lab.sent).not.toContain(operation);
+    }
+    if (view.queue.length === 0) expect(view.desired).toEqual(view.applied);
+    const waitsForFailure = view.queue.some(({ heldFor }) => heldFor?.includes("failed") ?? false);
+    if (view.phase === "ready") expect(waitsForFailure).toBe(false);
+    expect(view.queue.length).toBeLessThanOrEqual(51);
+  }
+
+  #note(admitted: Admitted): void {
+    if (admitted.kind === "accepted") this.#accepted.add(admitted.operation);
+  }
+
+  /** What an operation was given of parameters. */
+  async #parametersOf(operation: string): Promise<string | null> {
+    const seq = Number.parseInt(operation, 10);
+    const [entry] = await this.lab.journal.entries("instance/s/i", { after: seq - 1, limit: 1 });
+    if (entry === undefined) return null;
+    const { kind, input } = entry.payload as unknown as { kind: string; input: UpdateInput };
+    return kind === "update" ? input.text.parameters : null;
+  }
+
+  async #choose(number: number): Promise<string | undefined> {
+    const { queue } = await this.lab.see();
+    return queue.length === 0 ? undefined : queue[number % queue.length]?.operation;
+  }
+}
+
+function orderOf({ queue }: InstanceView): readonly (readonly [string, boolean])[] {
+  return queue.map(({ operation, state }) => [operation, state === "held"]);
+}

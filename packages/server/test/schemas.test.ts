@@ -1,0 +1,48 @@
+import { compileSchema, defaultDraft, type Schema } from "@osbert/server/schemas";
+import { describe, expect, test } from "vitest";
+
+const plain = { type: "object", properties: { a: { type: "string" } } } as const;
+
+describe("one schema says nothing of another", () => {
+  test.each([
+    "http://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+    "http://json-schema.org/draft-04/schema",
+  ])("one that calls itself %s does not take the draft away from all others", (draft) => {
+    const $schema = `${draft}#`;
+    const calls = draft.includes("draft-04") ? { id: draft } : { $id: draft };
+    expect(() => compileSchema({ $schema, ...calls, type: "object" }, "it")).toThrow("is not a valid schema");
+    expect(compileSchema({ $schema, ...plain }, "it")({ a: 1 })).toBe("it.a must be string");
+  });
+
+  test("ids inside of one are not known to the next, nor in its way", () => {
+    const first = { properties: { a: { $id: "http://example.org/inside", type: "string" } } };
+    compileSchema(first, "first");
+    expect(() => compileSchema({ properties: { b: { $ref: "http://example.org/inside" } } }, "second")).toThrow(
+      "can't resolve reference http://example.org/inside",
+    );
+    const other = compileSchema(
+      {
+        properties: {
+          a: { $id: "http://example.org/inside", type: "integer" },
+          b: { $ref: "http://example.org/inside" },
+        },
+      },
+      "other",
+    );
+    expect(other({ b: "text" })).toBe("other.b must be integer");
+  });
+
+  test("references to what a draft says of schemas still hold", () => {
+    const schema = { $schema: defaultDraft, properties: { schema: { $ref: defaultDraft } } };
+    expect(compileSchema(schema, "it")({ schema: { type: "strin" } })).toMatch(/^it.schema.type must/);
+  });
+});
+
+test("a schema that is referred to in many places is compiled once: it took minutes and gigabytes", () => {
+  const properties = (count: number, schema: Schema) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${at}`, schema]));
+  const big = { type: "object", properties: properties(600, { type: "string", pattern: "^a+$" }) };
+  const schema = { definitions: { big }, properties: properties(800, { $ref: "#/definitions/big" }) };
+  expect(compileSchema(schema, "it")({ p799: { p599: "b" } })).toBe('it.p799.p599 must match pattern "^a+$"');
+});

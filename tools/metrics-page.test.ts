@@ -1,0 +1,8 @@
+import { expect, test } from "vitest";
+import { metricsReference } from "../packages/broker/src/observe/metric-definitions.js";
+import { bundleMetricsReference } from "../packages/bundles/src/watch/metric-definitions.js";
+
+test("the reference page of the metrics is what the code says (write it anew with vitest -u)", async () => {
+  const page = `${metricsReference()}\n${bundleMetricsReference()}`;
+  await expect(page).toMatchFileSnapshot("../docs/reference/metrics.md");
+});
