@@ -24,10 +24,10 @@ function main(): void {
   else process.exitCode = tell(paths) ? 0 : 1;
 }
 
-/** Nothing where something failed that cannot be run again, because its file is not known. */
+/** What failed without a file comes with the file whose process died; where there is none, nothing can be run again. */
 export function toRunAgain(outcomes: readonly TestOutcome[]): string[] {
-  const failed = outcomes.filter(({ status }) => status === "failed");
-  if (failed.length === 0 || failed.some(({ file }) => file === "")) return [];
+  const failed = outcomes.filter(({ file, status }) => status === "failed" && file !== "");
+  if (failed.length === 0) return [];
   const names = failed.map(({ test }) => (test === "" ? ".*" : test.replace(/[^\w ]/g, ".")));
   return [`^(${names.join("|")})$`, ...new Set(failed.map(({ file }) => file))];
 }
@@ -56,10 +56,12 @@ function tell(paths: readonly string[]): boolean {
   return sum.failed === 0;
 }
 
-/** Whether what failed was run again and did not fail; of what failed outside of tests, whether all of its file passed. */
+/** Whether what failed was run again and did not fail; of what failed outside of tests, whether all of its file passed; without a file, all. */
 export function passedIn(again: readonly TestOutcome[], failed: TestOutcome): boolean {
   if (again.some(({ file, status }) => file === "" && status === "failed")) return false;
-  const second = again.filter(({ file, test }) => file === failed.file && (failed.test === "" || test === failed.test));
+  const second = again.filter(
+    ({ file, test }) => failed.file === "" || (file === failed.file && (failed.test === "" || test === failed.test)),
+  );
   return second.some(({ status }) => status === "passed") && second.every(({ status }) => status !== "failed");
 }
 
