@@ -170,7 +170,8 @@ export interface ClassifiedAnswer {
 
 /**
  * The class of what came back, and what follows from it. `lostBefore`: an earlier attempt of the same request is lost, so that a broker
- * which is busy with this resource is busy with that attempt.
+ * which is busy with this resource may be busy with that attempt, and is polled. It may be busy with something else: of a delete or an update,
+ * what polls tell then proves nothing, and the same request tells once more.
  */
 export function classify(call: Call, received: Received, { lostBefore = false } = {}): ClassifiedAnswer {
   const found = classOf(call, received);

@@ -15,7 +15,7 @@ export function answerClassesPage(): string {
         `| ${[`\`${name}\``, meaning, create, update, remove, read].join(" | ")} |`,
     ),
     "",
-    "- A broker that says ConcurrencyError after an attempt of the same request was lost is busy with that attempt: the next step is `poll`.",
+    "- A broker that says ConcurrencyError after an attempt of the same request was lost may be busy with that attempt: the next step is `poll`. It may be busy with something else, whose end polls tell then: a delete or an update is sent once more after it, and the answer to that counts.",
     "- Answers of last_operation are not in the table, because they mean different things for different operations. `waitForInstance` and",
     "  `waitForBinding` of the client know them by `change`, and ask again for everything that is not in the table below, 401 included.",
     "- Errors are told apart by the field `error`, never by their description.",

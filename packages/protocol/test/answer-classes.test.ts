@@ -155,7 +155,7 @@ describe("the classes of answers", () => {
     expect([...changes, ...reads]).not.toContain(call);
   });
 
-  test("a broker that is busy after an attempt was lost is busy with that attempt: it is polled", () => {
+  test("a broker that is busy after an attempt was lost may be busy with that attempt: it is polled", () => {
     for (const call of changes) {
       expect(classify(call, failed("ConcurrencyError"), { lostBefore: true }).next).toBe("poll");
       for (const status of [408, 423, 429])

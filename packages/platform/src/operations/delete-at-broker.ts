@@ -17,7 +17,8 @@ const mostRounds = 200;
 
 /**
  * Deletes an instance or a binding at its broker, to the end. A broker that refuses keeps what it has: the operation fails, and all is as it was.
- * Answers whether the broker said that there was nothing.
+ * Answers whether the broker said that there was nothing. Only an answer to a DELETE ends it, or the end of what a DELETE was accepted as: a broker
+ * that is busy after a DELETE was lost may be at a create or an update, and is asked once more when that is over.
  */
 export async function deleteAtBroker(
   ports: RunPorts,
@@ -52,6 +53,8 @@ export async function deleteAtBroker(
         // After one more DELETE there is no reason for a third: a 404 is then polled on.
         const change = isForgotten ? "unknown" : "delete";
         const end = await awaitRunning(ports, operation, outcome, { what, change, ...deleted });
+        // The next round has no lost attempt: while the broker is busy then, it is waited for.
+        if (outcome.isAssumed === true) break;
         if (end.kind === "succeeded" || end.kind === "gone") return { wasGone: false };
         // One more DELETE tells which it is: 410, or that the broker answers 404 where 410 is specified.
         if (end.kind !== "failed") {

@@ -21,9 +21,10 @@ export async function runUpdate(ports: RunPorts, operation: UpdateOperation): Pr
   const { applied, osbId } = data;
   if (applied === null || osbId === null)
     throw failure("there is nothing at the broker that could be changed", { class: "preflight-drift" });
+  let waitWhileBusy = false;
   for (let round = 1; ; round++) {
     const what = round === 1 ? "update" : `update ${round}`;
-    const outcome = await update(ports, operation, what, round > 1);
+    const outcome = await update(ports, operation, { what, lostBefore: round > 1, waitWhileBusy });
     switch (outcome.kind) {
       case "done":
         return { text: input.text, dashboardUrl: outcome.dashboardUrl };
@@ -31,6 +32,12 @@ export async function runUpdate(ports: RunPorts, operation: UpdateOperation): Pr
         // A broker that knows nothing of the update for ten minutes has lost it, as with a create (E10-16).
         const of = { what, change: "create", instance: osbId, plan: applied.plan.id } as const;
         const end = await awaitRunning(ports, operation, outcome, of);
+        const isFinal = end.kind === "failed" && (end.class === "operation timed out" || end.repeatable === false);
+        // What has ended may have been something else: the answer to one more PATCH tells.
+        if (outcome.isAssumed === true && !isFinal && round < mostRounds) {
+          waitWhileBusy = true;
+          break;
+        }
         if (end.kind === "succeeded") return { text: input.text, dashboardUrl: outcome.dashboardUrl };
         if (end.kind === "failed") {
           const { message, usable, repeatable } = end;
@@ -55,7 +62,11 @@ export async function runUpdate(ports: RunPorts, operation: UpdateOperation): Pr
   }
 }
 
-function update(ports: RunPorts, operation: UpdateOperation, what: string, lostBefore: boolean): Promise<CallOutcome> {
+function update(
+  ports: RunPorts,
+  operation: UpdateOperation,
+  sending: { readonly what: string; readonly lostBefore: boolean; readonly waitWhileBusy: boolean },
+): Promise<CallOutcome> {
   const { data, input } = operation;
   const { plan, parameters, maintenance } = input.text;
   const osbId = data.osbId ?? "";
@@ -74,12 +85,11 @@ function update(ports: RunPorts, operation: UpdateOperation, what: string, lostB
   };
   const text = parameters === null ? {} : { parametersText: parameters };
   return sendCall(ports, operation, {
-    what,
+    ...sending,
     call: "update",
     instance: osbId,
     body: `${JSON.stringify(request)}${parameters ?? ""}`,
     send: (client, options) => client.update(osbId, request, { ...options, ...text }),
-    lostBefore,
     whenLost: { ...budget, pause: ports.pauses.lost },
   });
 }

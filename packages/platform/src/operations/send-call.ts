@@ -31,6 +31,8 @@ export interface BrokerCall<Body> {
   readonly keep?: (answer: Changed<Body>) => Promise<string | null>;
   /** An earlier call of the operation for the same is lost. */
   readonly lostBefore?: boolean;
+  /** What the broker is busy with was polled before: now it is waited until it takes the call. */
+  readonly waitWhileBusy?: boolean;
   readonly whenLost: WhenLost;
 }
 
@@ -100,7 +102,7 @@ export async function sendCall<Body extends object>(
     });
     const identity = identityOf(operation.input);
     const send = (client: Client) => call.send(client, { ...identity, requestId, signal });
-    const lostBefore = call.lostBefore === true || mark.lost > 0;
+    const lostBefore = call.waitWhileBusy !== true && (call.lostBefore === true || mark.lost > 0);
     const came = await callBroker(ports, broker, call.call, send, { signal, lostBefore });
     return take(came, mark, looks);
   };
@@ -108,9 +110,9 @@ export async function sendCall<Body extends object>(
   const take = async (came: Came<Changed<Body>>, mark: CallMark, looks: number): Promise<CallOutcome> => {
     const { answer, said, next, retryAfterMs } = came;
     const { pauses, random } = ports;
-    const running = (named: string | null, dashboardUrl: string | null): CallOutcome => {
+    const running = (named: string | null, dashboardUrl: string | null) => {
       const at = ports.journal().now();
-      return { kind: "running", operation: named, retryAfterMs: retryAfterMs ?? null, dashboardUrl, at };
+      return { kind: "running", operation: named, retryAfterMs: retryAfterMs ?? null, dashboardUrl, at } as const;
     };
     switch (next) {
       case "succeed":
@@ -119,7 +121,8 @@ export async function sendCall<Body extends object>(
         if (unusable !== null) return { kind: "unusable", status: said.status, message: unusable };
         const dashboardUrl = dashboardOf(answer?.body);
         if (next === "succeed") return { kind: "done", status: said.status ?? 200, dashboardUrl };
-        return running(answer?.kind === "accepted" ? (answer.operation ?? null) : null, dashboardUrl);
+        if (answer === undefined) return { ...running(null, null), isAssumed: true };
+        return running(answer.kind === "accepted" ? (answer.operation ?? null) : null, dashboardUrl);
       }
       case "wait":
         if (call.call === "bind" && said.error === "ConcurrencyError")

@@ -13,6 +13,8 @@ export type CallOutcome =
       readonly retryAfterMs: number | null;
       readonly dashboardUrl: string | null;
       readonly at: number;
+      /** It only said that it is busy, after an attempt was lost: what it works at may be something else, and so may the end that polls tell. */
+      readonly isAssumed?: true;
     }
   /** The broker has done it, and what it answered cannot be used. */
   | { readonly kind: "unusable"; readonly status: number | null; readonly message: string }
