@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { type Journal, type Outcome, openJournal, type Store } from "@osbert/journal";
+import { type CrashPoint, type Journal, type Outcome, openJournal, type Store } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
 import type { Catalog, ServicePlan } from "@osbert/protocol";
 import { type Client, createClient } from "@osbert/protocol/client";
@@ -47,12 +47,19 @@ export interface LabOptions {
   readonly ports?: Partial<KindPorts>;
   /** Another broker than the misbehaving one. */
   readonly url?: string;
+  /**
+   * The platform is killed at that moment of those that are counted, and another one goes on with its store. Counted are the crash points of the
+   * journal, and before and after each call, from the first `arm` on.
+   */
+  readonly dieAt?: number;
 }
 
 export interface Wanted {
   readonly plan?: string;
   readonly parameters?: string;
   readonly by?: string;
+  /** Of a bind: the binding that is rotated. */
+  readonly predecessor?: string;
 }
 
 type Kind = keyof InstanceShape["operations"];
@@ -61,16 +68,12 @@ type Kind = keyof InstanceShape["operations"];
 export async function executionLab(options: LabOptions = {}) {
   const broker = await startMisbehaving({ credentials, ...(options.rules !== undefined && { rules: options.rules }) });
   onTestFinished(() => broker.stop());
-  const client = brokerClient(options.url ?? broker.url, options.timeoutMs ?? 5_000);
-  const { catalog } = await client.catalog();
+  const url = options.url ?? broker.url;
+  const { catalog } = await brokerClient(url, options.timeoutMs ?? 5_000).catalog();
   if (catalog === "unchanged") throw new Error("a first reading cannot be unchanged");
-  const { port, saw, collided } = brokerPort(client, catalog, options);
-  const ports: KindPorts = {
-    brokers: port,
-    journal: () => journal,
-    pauses: { ...shortPauses, ...options.pauses },
-    ...options.ports,
-  };
+  const killer = killAt(options.dieAt);
+  const saw: string[] = [];
+  const collided: string[] = [];
   const settles = {
     create: settleCreate,
     update: settleUpdate,
@@ -83,13 +86,59 @@ export async function executionLab(options: LabOptions = {}) {
   const noInstances = () => {
     throw new Error("nothing is renewed here");
   };
-  const { kinds: renewals } = openRotations({ journal: () => journal, instances: noInstances });
-  const journal: Journal = await openJournal({
-    store: options.store ?? memoryStore(),
-    kinds: { ...instanceKinds(ports, settles), ...orphanKinds(ports), ...renewals },
-  });
-  await journal.start();
-  onTestFinished(() => journal.stop({ drainMs: 0 }));
+  const store = options.store ?? memoryStore();
+  const open = async (): Promise<Journal> => {
+    const life = killer.begin();
+    const client = brokerClient(url, options.timeoutMs ?? 5_000, life.fetch);
+    const own = () => opened;
+    const ports: KindPorts = {
+      brokers: brokerPort(client, catalog, options, { saw, collided }),
+      journal: own,
+      pauses: { ...shortPauses, ...options.pauses },
+      ...options.ports,
+    };
+    const { kinds: renewals } = openRotations({ journal: own, instances: noInstances });
+    const opened: Journal = await openJournal({
+      store,
+      kinds: { ...instanceKinds(ports, settles), ...orphanKinds(ports), ...renewals },
+      ...(options.dieAt !== undefined && { leaseMs: 100, reached: life.reached }),
+    });
+    life.dies = () => {
+      restarted = opened
+        .kill()
+        .then(open)
+        .then((next) => {
+          journal = next;
+        });
+    };
+    await opened.start();
+    onTestFinished(() => opened.stop({ drainMs: 0 }));
+    return opened;
+  };
+  let restarted: Promise<void> = Promise.resolve();
+  let journal = await open();
+  /** Of the platform that lives: one that is killed meanwhile is asked no more. */
+  const alive = async <T>(work: (journal: Journal) => Promise<T>): Promise<T> => {
+    for (;;) {
+      await restarted;
+      const asked = journal;
+      try {
+        return await work(asked);
+      } catch (error) {
+        if (asked === journal && !killer.isDying()) throw error;
+      }
+    }
+  };
+  // What is asked for is asked for by the test, which is not killed: nobody dies before it knows the operation.
+  const accept = async (name: string, kind: Kind, by: string, asked: Accepting): Promise<string> => {
+    const goOn = killer.pause();
+    await restarted;
+    const operation = await acceptAt(journal, name, kind, by, asked, goOn !== undefined);
+    if (goOn === undefined) return operation;
+    goOn();
+    await alive((now) => release(now, name, operation));
+    return operation;
+  };
   const offering = catalog.services.find(({ name }) => name === (options.offering ?? "misbehaving"));
   if (offering === undefined) throw new Error("there is no such offering");
   const prefix = offering.name === "misbehaving" ? "" : `${offering.name}-`;
@@ -100,17 +149,23 @@ export async function executionLab(options: LabOptions = {}) {
   };
   return {
     broker,
-    journal,
+    get journal() {
+      return journal;
+    },
     saw,
     collided,
     planRef,
+    /** From now on moments are counted. */
+    arm: killer.arm,
+    /** How many there were. */
+    moments: killer.moments,
     create: (name: string, { plan, parameters, by = "anna" }: Wanted = {}) =>
-      accept(journal, name, "create", by, {
+      accept(name, "create", by, {
         input: { osbId: `osb-${name}`, plan: planRef(plan), parameters: parameters ?? null, maintenance: null },
         first: { offering: { id: offering.id, name: offering.name }, policy: options.policy },
       }),
     update: (name: string, { plan, parameters, by = "anna" }: Wanted) =>
-      accept(journal, name, "update", by, {
+      accept(name, "update", by, {
         input: {
           text: {
             plan: plan === undefined ? null : planRef(plan),
@@ -121,48 +176,102 @@ export async function executionLab(options: LabOptions = {}) {
         },
       }),
     delete: (name: string, { by = "anna", mode = "drain" }: { by?: string; mode?: DeleteInput["mode"] } = {}) =>
-      accept(journal, name, "delete", by, { input: { mode, reason: "it is not needed" } }),
-    bind: (name: string, binding: string, { parameters, by = "anna" }: Wanted = {}) =>
-      accept(journal, name, "bind", by, {
+      accept(name, "delete", by, { input: { mode, reason: "it is not needed" } }),
+    bind: (name: string, binding: string, { parameters, by = "anna", predecessor }: Wanted = {}) =>
+      accept(name, "bind", by, {
         input: {
           binding,
           osbId: `osb-${name}-${binding}`,
           parameters: parameters ?? null,
           appGuid: null,
-          predecessor: null,
+          predecessor: predecessor === undefined ? null : `osb-${name}-${predecessor}`,
         },
         binding,
       }),
-    unbind: (name: string, binding: string, by = "anna") =>
-      accept(journal, name, "unbind", by, { input: { binding }, binding }),
+    unbind: (name: string, binding: string, by = "anna") => accept(name, "unbind", by, { input: { binding }, binding }),
     adopt: (name: string, osbId: string, by = "anna") =>
-      accept(journal, name, "adopt", by, {
+      accept(name, "adopt", by, {
         input: { osbId, plan: planRef() },
         first: { offering: { id: offering.id, name: offering.name }, policy: options.policy },
       }),
-    ended: (name: string, operation: string) => endOf(journal, name, operation),
-    data: async (name: string) => (await readInstance(journal, name))?.data,
+    ended: (name: string, operation: string) => alive((now) => endOf(now, name, operation)),
+    data: async (name: string) => (await alive((now) => readInstance(now, name)))?.data,
     binding: async (name: string, binding: string) =>
-      (await readInstance(journal, name, [`binding/${binding}`]))?.parts.get(`binding/${binding}`) as
+      (await alive((now) => readInstance(now, name, [`binding/${binding}`])))?.parts.get(`binding/${binding}`) as
         | BindingRecord
         | undefined,
-    orphans: () => orphansOf(journal),
-    entries: (name: string) => journal.entries(keys.instance("dev", name)),
+    orphans: () => alive(orphansOf),
+    entries: (name: string) => alive((now) => now.entries(keys.instance("dev", name))),
     /** Requests that change something, or look: "PUT osb-db", "DELETE osb-db". */
     sent: () =>
       broker
         .requests()
         .filter(({ call }) => call !== "catalog")
         .map(({ method, path }) => `${method} ${path.replace("/v2/service_instances/", "")}`),
-    quiet: () => quiet(journal, broker),
-    checkNothingUnknown: () => checkNothingUnknown(journal, broker),
+    quiet: () => alive((now) => quiet(now, broker)),
+    checkNothingUnknown: () => alive((now) => checkNothingUnknown(now, broker)),
   };
 }
 
 export type ExecutionLab = Awaited<ReturnType<typeof executionLab>>;
 
-export function brokerClient(url: string, timeoutMs: number): Client {
-  return createClient({ url, credentials, fetch: brokerFetch(), timeoutMs });
+export function brokerClient(url: string, timeoutMs: number, over: typeof fetch = brokerFetch()): Client {
+  return createClient({ url, credentials, fetch: over, timeoutMs });
+}
+
+/** Moments between two effects of an operation. Those of accepting, pruning, claims and leases are the journal's own affair. */
+const moments: ReadonlySet<CrashPoint | "call"> = new Set([
+  "before attempt",
+  "before step",
+  "after step, before it is recorded",
+  "after step is recorded",
+  "before wait is recorded",
+  "after wait is recorded",
+  "before retry is recorded",
+  "after retry is recorded",
+  "before operation is settled",
+  "after operation is settled",
+  "call",
+]);
+
+/** Counts moments, and kills at one of them, once. */
+function killAt(dieAt = Number.POSITIVE_INFINITY) {
+  let [count, isArmed, isKilled, isDying] = [0, false, false, false];
+  const arm = () => {
+    isArmed = true;
+  };
+  return {
+    arm,
+    /** Answers what counts on; `undefined`: nothing is counted. */
+    pause: () => {
+      if (!isArmed) return undefined;
+      isArmed = false;
+      return arm;
+    },
+    moments: () => count,
+    isDying: () => isDying,
+    begin() {
+      isDying = false;
+      let isDead = false;
+      const life = { dies: () => undefined as void, reached, fetch: over };
+      function reached(point: CrashPoint | "call" = "call"): void {
+        if (!isArmed || isKilled || isDead || !moments.has(point) || ++count !== dieAt) return;
+        isKilled = true;
+        isDead = true;
+        isDying = true;
+        life.dies();
+      }
+      const real = brokerFetch();
+      async function over(...asked: Parameters<typeof fetch>): Promise<Response> {
+        reached();
+        if (isDead) throw new Error("the dead send nothing");
+        const response = await real(...asked);
+        reached();
+        return response;
+      }
+      return life;
+    },
+  };
 }
 
 export function brokerPort(
@@ -172,11 +281,10 @@ export function brokerPort(
     quirks = { notFoundMeansGone: false },
     maximumPollingSeconds,
   }: Pick<LabOptions, "quirks" | "maximumPollingSeconds">,
-) {
-  const saw: string[] = [];
-  const collided: string[] = [];
+  { saw, collided }: { readonly saw: string[]; readonly collided: string[] },
+): BrokerPort {
   const offering = (id: string) => catalog.services.find((one) => one.id === id);
-  const port: BrokerPort = {
+  return {
     broker: () => ({ quirks }) as BrokerData,
     offering: (_broker, id) => {
       const found = offering(id);
@@ -194,7 +302,6 @@ export function brokerPort(
     checkParameters: () => ({ kind: "fine" }),
     freezes: () => [],
   };
-  return { port, saw, collided };
 }
 
 interface Accepting {
@@ -203,7 +310,14 @@ interface Accepting {
   readonly binding?: string;
 }
 
-async function accept(journal: Journal, name: string, kind: Kind, by: string, asked: Accepting): Promise<string> {
+async function acceptAt(
+  journal: Journal,
+  name: string,
+  kind: Kind,
+  by: string,
+  asked: Accepting,
+  held: boolean,
+): Promise<string> {
   const intent: IntentInput = {
     op: kind,
     identity: { platform: "osbert", value: { user: by } },
@@ -227,6 +341,7 @@ async function accept(journal: Journal, name: string, kind: Kind, by: string, as
             brief: { op: kind, summary: kind, paths: [], by, asked: "" },
             lane: brokerLane("broker"),
             ...(part !== undefined && { part }),
+            held,
           } as never,
         ],
       },
@@ -281,6 +396,15 @@ function newBinding(osbId: string, by: string, now: number): BindingRecord {
     successor: null,
     message: null,
   };
+}
+
+/** Whoever was killed while it did this does it again. */
+async function release(journal: Journal, name: string, operation: string): Promise<void> {
+  const decide = instances.decide((resource) => {
+    const isHeld = resource?.open.some(({ id, held }) => id === operation && held) === true;
+    return { result: null, ...(isHeld && { change: { release: [operation] } }) };
+  });
+  await journal.transact(keys.instance("dev", name), decide, { by: { actor: { type: "system", subject: "test" } } });
 }
 
 /** The outcome, with the details of a failure as they are read by decisions. */

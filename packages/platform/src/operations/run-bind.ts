@@ -13,7 +13,7 @@ import { contextOf } from "./request-context.js";
 import { type FailedAttempt, mostAttempts, refused } from "./run-create.js";
 import { planOf } from "./run-delete.js";
 import type { RunPorts } from "./run-ports.js";
-import { sendCall } from "./send-call.js";
+import { type BrokerCall, budget, sendCall, type WhenLost } from "./send-call.js";
 import { suspectOrphan } from "./suspect-orphan.js";
 
 type BindOperation = InstanceOperation<"bind">;
@@ -137,7 +137,13 @@ async function awaitBound(
   const found = await fetch(ports, operation, attempt, "credentials fetched");
   if (found === "there") return { kind: "bound" };
   if (typeof found === "object") return unusable(found.unusable);
-  const asked = await bind(ports, operation, attempt, { what: `bind${which} for its credentials`, lostBefore: true });
+  const asked = await bind(ports, operation, attempt, {
+    what: `bind${which} for its credentials`,
+    lostBefore: true,
+    waitWhileBusy: true,
+    // The binding is made: an answer that is lost, or a platform that is killed, is no reason to delete it (E10-45).
+    whenLost: { ...budget, pause: ports.pauses.lost },
+  });
   if (asked.kind === "done") return { kind: "bound" };
   return unusable("the broker has made the binding, and its credentials cannot be had");
 }
@@ -146,7 +152,9 @@ function bind(
   ports: RunPorts,
   operation: BindOperation,
   { instance, binding, plan }: Attempt,
-  { what, lostBefore = false }: { readonly what: string; readonly lostBefore?: boolean },
+  sending: { readonly what: string } & Pick<BrokerCall<Binding>, "lostBefore" | "waitWhileBusy"> & {
+      readonly whenLost?: WhenLost;
+    },
 ): Promise<CallOutcome> {
   const { data, input } = operation;
   const { predecessor, appGuid, parameters } = input;
@@ -163,15 +171,14 @@ function bind(
   // What a rotation does not say is as it was.
   const text = parameters === null || predecessor !== null ? {} : { parametersText: parameters };
   return sendCall(ports, operation, {
-    what,
+    whenLost: "tell",
+    ...sending,
     call: "bind",
     instance,
     binding,
     body: `${JSON.stringify(request)}${parameters ?? ""}`,
     send: (client, options) => client.bind(instance, binding, request, { ...options, ...text }),
     keep: async (answer) => (answer.kind === "done" ? keep(ports, operation, answer) : null),
-    lostBefore,
-    whenLost: "tell",
   });
 }
 

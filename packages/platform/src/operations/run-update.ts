@@ -6,12 +6,10 @@ import { failure, refusal } from "./failure.js";
 import type { InstanceOperation } from "./instance-operation.js";
 import { contextOf } from "./request-context.js";
 import type { RunPorts } from "./run-ports.js";
-import { sendCall } from "./send-call.js";
+import { budget, sendCall } from "./send-call.js";
 
 type UpdateOperation = InstanceOperation<"update">;
 
-/** An update whose answer is lost is sent again: so often, and for so long (E4). */
-const budget = { most: 6, withinMs: 30 * 60_000 };
 /** A broker that has forgotten the update is sent it so often. */
 const mostRounds = 3;
 

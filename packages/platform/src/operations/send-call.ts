@@ -39,6 +39,9 @@ export interface BrokerCall<Body> {
 /** `tell`: the answer is that it is lost. Else the same is sent again, so often and for so long. */
 export type WhenLost = "tell" | { readonly most: number; readonly withinMs: number; readonly pause: GrowingPause };
 
+/** What changes nothing if it is done twice, and whose answer is lost, is sent again: so often, and for so long (E4). */
+export const budget = { most: 6, withinMs: 30 * 60_000 };
+
 export const forEver = (pause: GrowingPause): WhenLost => ({
   most: Number.POSITIVE_INFINITY,
   withinMs: Number.POSITIVE_INFINITY,
@@ -86,6 +89,8 @@ export async function sendCall<Body extends object>(
     const now = ports.journal().now();
     const before = found?.call === name ? found : { call: name, look: -1, at: now, lost: 0, firstAt: now };
     if (before.look === looks) return lose(before, died);
+    // That it is lost is kept, and whoever was to be told so died before: sent again it would be a first call, whose refusal leaves nothing.
+    if (call.whenLost === "tell" && before.lost > 0) return { kind: "lost", ...died } as const;
     checkDeadline(ports, operation, call, before);
     // No mark at all: nothing of this operation has ever been sent, so that it may still be left.
     const drift = found === undefined ? ports.recheck(operation) : null;
