@@ -10,7 +10,18 @@ function queued(
   more: { after?: readonly string[]; plan?: string } = {},
 ): QueuedOperation {
   const brief = { op: "update", summary: id, paths, by: "anna", asked: "", ...more } as const;
-  return { id, kind: "update", part: null, acceptedAt: 0, brief, held: false, started: false, cancelled: false };
+  return {
+    id,
+    kind: "update",
+    part: null,
+    acceptedAt: 0,
+    brief,
+    held: false,
+    started: false,
+    isFixed: false,
+    sent: false,
+    cancelled: false,
+  };
 }
 
 const failed = (paths: readonly string[], plan?: string) => ({ operation: "failed", paths, plan });

@@ -5,6 +5,7 @@ import { memoryStore } from "@osbert/journal/memory";
 import type { ServiceOffering } from "@osbert/protocol";
 import { onTestFinished } from "vitest";
 import type { BrokerPort } from "../src/brokers/broker-port.js";
+import { readsInterrupted } from "../src/decisions/interrupted.js";
 import type { Asking } from "../src/index.js";
 import { JournalInstances } from "../src/queue/instances.js";
 import { settles } from "../src/queue/open-platform.js";
@@ -39,6 +40,7 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
   const sent: string[] = [];
   const done: string[] = [];
   let standing: Answer | undefined;
+  let isSilent = false;
 
   const play = async (operation: LabOperation): Promise<void> => {
     const part = `call/${operation.id}` as const;
@@ -62,6 +64,8 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
             };
           });
           sent.push(operation.id);
+          // No answer comes, as long as this process lives.
+          if (isSilent) await new Promise((_, reject) => operation.signal.addEventListener("abort", reject));
         }
         return answers.get(operation.id) ?? standing;
       },
@@ -86,6 +90,7 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
   ): TypedKind<InstanceShape, Name> =>
     ({
       ...(name === "bind" || name === "unbind" ? { mode: "shared" } : {}),
+      ...(name === "delete" || name === "unbind" ? { reads: readsInterrupted } : {}),
       settle: settles[name],
       run: async (operation: TypedOperation<InstanceShape, Name>) => {
         await play(operation as unknown as LabOperation);
@@ -129,6 +134,10 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
     /** What the broker has done, in that order. */
     done: done as readonly string[],
     answer: (operation: string, answer: Answer = { kind: "done" }) => void answers.set(operation, answer),
+    /** The broker never answers what it is sent from now on. */
+    fallSilent: () => {
+      isSilent = true;
+    },
     /** From now on everything is answered like this, unless it is said otherwise for one. */
     answerAll: (answer: Answer | null = { kind: "done" }) => {
       standing = answer ?? undefined;

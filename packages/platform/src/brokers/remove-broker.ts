@@ -38,7 +38,8 @@ export function removeBroker({ journal, breaker, withdraw }: RemoveBrokerPorts):
               const change = resource && unmanage(resource, operation.actor.subject, now);
               return { result: null, ...(change && { change }) };
             });
-            await journal().transact(key, decide, { by });
+            // What was written ahead tells what the broker may have done.
+            await journal().transact(key, decide, { by, open: "all", partsUnder: ["binding/", "call/"] });
           }
           return undefined;
         },

@@ -47,7 +47,13 @@ export function admitCreate(desk: Desk, wanted: WantedInstance): Admitting {
   const data =
     before === undefined
       ? fresh(desk, wanted)
-      : { ...before, broker: wanted.broker, offering: wanted.offering, phase: "pending" as const };
+      : {
+          ...before,
+          broker: wanted.broker,
+          offering: wanted.offering,
+          // It is managed again when the broker has said that it has it.
+          phase: before.phase === "unmanaged" ? before.phase : ("pending" as const),
+        };
   const brief = { op, summary: `${op} ${wanted.offering.name} ${plan.name}`, paths: ["*"], plan: plan.id } as const;
   const common = { ...intentOf({ request, data }, op, brief, heldFor), lane: brokerLane(wanted.broker) };
   const osbId = wanted.osbId ?? request.newId;
@@ -64,7 +70,12 @@ export function admitCreate(desk: Desk, wanted: WantedInstance): Admitting {
   return decided(
     desk,
     { data, holds: asAsked(holds, request.by), summary: brief.summary },
-    { accept: [accepted], labels: instanceLabels(data), ...leftovers(desk) },
+    {
+      accept: [accepted],
+      // From now on it keeps its broker from being removed.
+      labels: instanceLabels({ ...data, phase: "pending" }),
+      ...leftovers(desk),
+    },
   );
 }
 

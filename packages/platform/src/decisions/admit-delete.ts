@@ -20,7 +20,9 @@ import {
   lookAhead,
   mustExist,
 } from "./desk.js";
-import { type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
+import { interruptedBy } from "./interrupted.js";
+import { leaveBindings } from "./leave-bindings.js";
+import { type Holds, type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
 
 export interface WantedDelete {
   readonly mode: DeleteMode;
@@ -62,9 +64,43 @@ export function admitDelete(desk: Desk, wanted: WantedDelete): Admitting {
       "too-many",
       `at most ${mostCascaded} bindings go with an instance; unbind the others first`,
     );
-  const ahead = lookAhead(desk, { op: "delete" }, null, data);
+  const ahead = lookAhead(desk, { op: "delete", isLocal: mode === "abandon" }, null, data);
   if (ahead !== undefined) return { result: ahead };
-  return accept(desk, data, wanted, mode === "abandon" ? [] : bindings, open);
+  return mode === "abandon" ? abandon(desk, data, wanted) : accept(desk, data, wanted, bindings, open);
+}
+
+/**
+ * E10-29: nothing is asked of the broker any more, so that nothing waits for it: all that is open ends with this commit, or is told to stop. What
+ * may be at the broker is written into the ledger by the operation itself; until then the bindings stay as they are.
+ */
+function abandon(desk: Desk, data: InstanceData, { mode, reason }: WantedDelete): Admitting {
+  const { queue, resource } = desk;
+  const open = queue.filter(({ cancelled }) => !cancelled);
+  const brief = { op: "delete" as const, summary: "delete (abandon)", paths: [], mode };
+  const input: DeleteInput = { ...carried(desk, "delete"), mode, reason };
+  const left = leaveBindings(resource, queue, cancelReasons.abandoned);
+  return decided(
+    desk,
+    {
+      data: { ...data, lastDelete: null, bindings: left.bindings },
+      holds: {},
+      summary: brief.summary,
+      ending: new Set(open.map(({ id }) => id)),
+    },
+    {
+      cancel: open.map(({ id }) => ({ operation: id, reason: cancelReasons.abandoned })),
+      accept: [
+        {
+          ...intentOf(desk, "delete", brief, lockOn(desk, true)),
+          input,
+          place: "front",
+          lane: localLane,
+          deadlineMs: null,
+        },
+      ],
+      parts: left.parts,
+    },
+  );
 }
 
 function accept(
@@ -80,14 +116,28 @@ function accept(
   const ending = new Set([...ends, ...(weaker === undefined ? [] : [weaker])].map(({ id }) => id));
   const heldFor = lockOn(desk, true);
   const others = queue.filter(({ id, started, cancelled }) => !started && !cancelled && !ending.has(id));
+  // Bindings first (P-DEL-01), also those that someone has asked to end before: the delete waits for them, and they for nobody.
+  const firstOf = others.filter(({ kind }) => kind === "unbind");
   const before = mode === "drain" ? others : mode === "after" ? upTo(queue, wanted.after, others) : [];
-  const behind = others.filter((operation) => !before.includes(operation));
-  const free = withoutHold(desk.holds, ({ kind }, id) => ending.has(id) || kind === "delete");
-  const holds = withHold(
-    free,
-    behind.map(({ id }) => id),
-    { kind: "delete" },
+  const behind = others.filter((operation) => !before.includes(operation) && !firstOf.includes(operation));
+  const free = withoutHold(
+    desk.holds,
+    ({ kind }, id) => ending.has(id) || kind === "delete" || firstOf.some((one) => one.id === id),
   );
+  const holds: Holds = withHold(
+    withHold(
+      free,
+      behind.map(({ id }) => id),
+      { kind: "delete" },
+    ),
+    heldFor === undefined ? [] : firstOf.map(({ id }) => id),
+    heldFor ?? { kind: "delete" },
+  );
+  // What a killed process has sent keeps its place, although the journal would let the delete go before it.
+  const sent = queue.filter(
+    ({ id, started, isFixed, held, cancelled }) => started && !isFixed && !held && !cancelled && !ending.has(id),
+  );
+  const order = [...new Set([...sent, ...before, ...firstOf])].map(({ id }) => id);
   const unbinds = bindings.filter(
     (part) => !queue.some((open) => open.kind === "unbind" && open.part === part && !open.cancelled),
   );
@@ -99,9 +149,9 @@ function accept(
     ...(wanted.after !== null && { after: [wanted.after] }),
   };
   const input: DeleteInput = { ...carried(desk, "delete"), mode, reason };
-  const isUnsent =
-    data.osbId === null && !queue.some(({ kind, started }) => started && (kind === "create" || kind === "adopt"));
-  const isLocal = mode === "abandon" || (isUnsent && data.applied === null);
+  // An adoption makes nothing at a broker.
+  const isUnsent = data.osbId === null && !queue.some(({ kind, started }) => started && kind === "create");
+  const isLocal = isUnsent && data.applied === null;
   const place = mode === "drain" ? ("back" as const) : ("front" as const);
   return decided(
     desk,
@@ -121,8 +171,8 @@ function accept(
         },
         ...unbinds.map((part) => unbindOf(desk, part, place, heldFor)),
       ]),
-      ...(place === "front" && before.length > 0 && { order: before.map(({ id }) => id) }),
-      parts: Object.assign({}, ...unbinds.map((part) => unbinding(desk, part))),
+      ...(place === "front" && order.length > 0 && { order }),
+      parts: { ...Object.assign({}, ...unbinds.map((part) => unbinding(desk, part))), ...interruptedBy(desk, ends) },
     },
   );
 }
@@ -152,13 +202,12 @@ function unbinding({ resource }: Desk, part: BindingPart) {
 }
 
 /**
- * A create is told to stop, because the DELETE goes out at once (E10-23). An update that is under way is waited for, unless it is said not to.
- * Binds that have not begun wait as everything else does.
+ * A create that is under way is told to stop, because the DELETE goes out at once (E10-23). An update that is under way is waited for, unless it is
+ * said not to. Both are gone on with if the broker refuses. What has not begun waits.
  */
 function isEndedBy({ kind, started, cancelled }: QueuedOperation, { mode, now }: WantedDelete): boolean {
-  if (cancelled || mode === "drain" || mode === "after") return false;
-  if (kind === "create" || kind === "adopt") return true;
-  return started && kind === "update" && (now || mode === "abandon");
+  if (!started || cancelled || mode === "drain" || mode === "after") return false;
+  return kind === "create" || kind === "adopt" || (kind === "update" && now);
 }
 
 function isStronger(mode: DeleteMode, than: DeleteMode): boolean {
@@ -182,6 +231,9 @@ function upTo(
 ): readonly QueuedOperation[] {
   const index = queue.findIndex((operation) => operation.id === id);
   if (index < 0) throw new PlatformError("invalid", "the operation that the delete is to come after is not open");
+  // What is held stands aside: the delete would come before it.
+  if (queue[index]?.held === true)
+    throw new PlatformError("invalid", "the operation that the delete is to come after is held; release it first");
   const first = new Set(queue.slice(0, index + 1));
   return movable.filter((operation) => first.has(operation));
 }

@@ -32,7 +32,7 @@ export function admitUnbind(desk: Desk, binding: string, serial: boolean): Admit
   const bind = open.find(({ kind }) => kind === "bind");
   const summary = `unbind ${binding}`;
   // What was never sent, or failed and is in the ledger where it may have left something, is no business of the broker's.
-  if (bind !== undefined && !bind.started) {
+  if (bind !== undefined && !bind.sent) {
     const ending = new Set([bind.id]);
     const holds = withoutHold(desk.holds, (_reason, id) => ending.has(id));
     const cancel = [{ operation: bind.id, reason: `${summary} by ${desk.request.by}` }];

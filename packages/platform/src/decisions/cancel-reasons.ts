@@ -6,6 +6,7 @@ export const cancelReasons = {
   escalated: "a stronger delete has taken its place",
   deleting: "the instance is being deleted",
   deleted: "the instance was deleted",
+  abandoned: "the instance is abandoned",
   unmanaged: "the broker was removed",
   bindingFailed: "a binding could not be unbound",
 } as const;

@@ -2,6 +2,7 @@ import { PlatformError } from "../errors.js";
 import type { InstanceData, InstanceLock, InstancePolicy } from "../records/instance-record.js";
 import { dependents } from "./dependence.js";
 import { type Admitting, checkMatch, type Desk, decided, mustExist } from "./desk.js";
+import { goneOnWith } from "./interrupted.js";
 import { type Holds, type InstanceChange, type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
 
 /** What people do to a queue. Controls act at once, in one commit, and each leaves its line in the journal. */
@@ -73,7 +74,7 @@ export function toldReason(reason: Holds[string][number]): string {
 function cancel(desk: Desk, data: InstanceData, id: string): Admitting {
   const operation = openOperation(desk, id);
   if (operation.kind === "delete") return restore(desk, data);
-  if (isSent(desk, operation)) throw tooLate(operation, "the broker has been asked, and cannot be stopped"); // E10-32
+  if (operation.sent) throw tooLate(operation, "the broker has been asked, and cannot be stopped"); // E10-32
   if (data.applied === null && (operation.kind === "create" || operation.kind === "adopt"))
     return forget(desk, data, id);
   const behind = desk.queue.slice(desk.queue.indexOf(operation) + 1);
@@ -121,14 +122,18 @@ function restore(desk: Desk, data: InstanceData): Admitting {
     if (data.lastDelete === null) return { result: { kind: "unchanged" } };
     return controlled(desk, "restore", { data: { ...data, lastDelete: null }, holds: desk.holds });
   }
-  if (isSent(desk, open)) throw tooLate(open, "the broker has been asked to delete it");
+  if (open.brief.mode === "abandon") throw tooLate(open, "everything else was ended for it");
+  if (open.sent) throw tooLate(open, "the broker has been asked to delete it");
   // What it held goes on in its old order: behind it, if a runner still has to hear that it is called off.
   const isCascaded = ({ id, kind, brief, started }: QueuedOperation) =>
     kind === "unbind" && brief.asked === open.brief.asked && !started && id !== open.id;
   const ending = new Set([open.id, ...desk.queue.filter(isCascaded).map(({ id }) => id)]);
   const holds = withoutHold(desk.holds, ({ kind }, id) => kind === "delete" || ending.has(id));
   const reason = `restored by ${desk.request.by}`;
-  const change = { cancel: [...ending].map((operation) => ({ operation, reason })) };
+  const change = {
+    cancel: [...ending].map((operation) => ({ operation, reason })),
+    ...goneOnWith(desk.resource, data),
+  };
   return controlled(desk, "restore", { data, holds, ending }, open.id, change);
 }
 
@@ -141,7 +146,7 @@ function controlled(
     ending,
   }: { readonly data: InstanceData; readonly holds: Holds; readonly ending?: ReadonlySet<string> },
   operation?: string,
-  change: Pick<InstanceChange, "cancel" | "labels" | "gone"> = {},
+  change: Pick<InstanceChange, "cancel" | "labels" | "gone" | "accept" | "parts"> = {},
 ): Admitting {
   const entry = { kind: "control", payload: { action }, ...(operation !== undefined && { operation }) };
   const summary = operation === undefined ? action : `${action} ${operation}`;
@@ -150,20 +155,6 @@ function controlled(
     { data, holds, summary, ...(ending !== undefined && { ending }) },
     { ...change, entries: [entry] },
   );
-}
-
-/**
- * The mark of a call is written before the call: without one nothing was sent. Nor was anything done if the look that it was written for ended with
- * another wait, because the broker was busy or could not be reached, and none was ever lost.
- */
-function isSent({ resource }: Desk, { id }: QueuedOperation): boolean {
-  const mark = resource?.parts.get(`call/${id}`);
-  if (mark === undefined) return false;
-  const operation = resource?.open.find((open) => open.id === id);
-  const waits = operation?.polls?.some(([name, , looks]) => name === mark.call && looks > mark.look) ?? false;
-  // A recorded step may be an answer: from then on it is under way at the broker.
-  const isAnswered = operation === undefined || operation.steps.length > 0;
-  return isAnswered || mark.lost > 0 || !waits || operation.state === "running";
 }
 
 function openOperation({ queue }: Desk, id: string): QueuedOperation {

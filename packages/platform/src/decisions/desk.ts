@@ -275,7 +275,7 @@ export function decided(
 }
 
 /** Operations that are accepted with a change count for the phase, unless they are held. */
-function expectedOf({ accept = [] }: Omit<InstanceChange, "data">): readonly QueuedOperation[] {
+export function expectedOf({ accept = [] }: Omit<InstanceChange, "data">): readonly QueuedOperation[] {
   return accept
     .filter(({ held }) => held !== true)
     .map(({ kind, part, brief }) => ({
@@ -286,6 +286,8 @@ function expectedOf({ accept = [] }: Omit<InstanceChange, "data">): readonly Que
       brief: brief as unknown as IntentBrief,
       held: false,
       started: false,
+      isFixed: false,
+      sent: false,
       cancelled: false,
     }));
 }

@@ -22,7 +22,8 @@ export type PreflightIntent =
   | { readonly op: "bind"; readonly binding: string; readonly parameters: string | null }
   | { readonly op: "rotate"; readonly binding: string; readonly predecessorExpiresAt: string | null }
   | { readonly op: "unbind" }
-  | { readonly op: "delete" };
+  /** `isLocal`: nothing is asked of the broker. */
+  | { readonly op: "delete"; readonly isLocal?: boolean };
 
 /** What the intent meets: the state that the queue before it leads to, and this process's copy of the catalog. */
 export interface PreflightState {
@@ -66,7 +67,7 @@ const deepestParameters = 100;
 export function preflight(intent: PreflightIntent, state: PreflightState): PreflightReport {
   const findings = [
     ...lookAtNames(intent, state),
-    ...lookAtBroker(state),
+    ...lookAtBroker(intent, state),
     ...lookAtPhase(intent, state),
     ...lookAtFreezes(intent, state),
     ...lookAtPlan(intent, state),
@@ -85,7 +86,8 @@ function nameFault(path: string, what: string): PreflightFinding {
   return error("name", `the name of ${what} ${nameRule}`, path);
 }
 
-function lookAtBroker({ brokerName, health }: PreflightState): readonly PreflightFinding[] {
+function lookAtBroker(intent: PreflightIntent, { brokerName, health }: PreflightState): readonly PreflightFinding[] {
+  if (intent.op === "delete" && intent.isLocal === true) return [];
   if (health === undefined) return [error("broker-unknown", `there is no broker ${brokerName}`)];
   if (health.state !== "failing" && health.state !== "unauthorized") return [];
   const why = health.state === "failing" ? "does not answer" : "refuses the platform's credentials";
@@ -95,7 +97,11 @@ function lookAtBroker({ brokerName, health }: PreflightState): readonly Prefligh
 /** Phases in which there is nothing that a broker could change any more, or not yet again. */
 const over: ReadonlySet<Phase> = new Set(["deleting", "gone", "abandoned", "unmanaged"]);
 
-function lookAtPhase({ op }: PreflightIntent, { instance }: PreflightState): readonly PreflightFinding[] {
+const unmanagedHint =
+  "its broker was removed: abandon the instance, or adopt it from a broker that is registered and delete it then";
+
+function lookAtPhase(intent: PreflightIntent, { instance }: PreflightState): readonly PreflightFinding[] {
+  const { op } = intent;
   if (op === "create") {
     const isFree = instance === null || instance.phase === "gone" || instance.phase === "abandoned";
     return isFree ? [] : [error("phase", `there is an instance of that name, and it is ${instance.phase}`)];
@@ -105,7 +111,11 @@ function lookAtPhase({ op }: PreflightIntent, { instance }: PreflightState): rea
     return isFree ? [] : [error("phase", `there is an instance of that name, and it is ${instance.phase}`)];
   }
   if (instance === null) return [error("phase", "there is no such instance")];
-  if (op === "delete") return [];
+  if (op === "delete") {
+    // Whoever has its broker's name now may be another one.
+    const isTaken = instance.phase === "unmanaged" && intent.isLocal !== true;
+    return isTaken ? [error("phase", unmanagedHint)] : [];
+  }
   if (over.has(instance.phase)) return [error("phase", `the instance is ${instance.phase}`)];
   if (op !== "bind" && op !== "rotate") return [];
   if (instance.phase === "failed") return [error("phase", "the instance could not be created")];

@@ -11,7 +11,11 @@ export interface ProjectedIntent {
 /** What the instance will be when these have succeeded, one after the other. `null`: nothing. */
 export function project(applied: AppliedState | null, queue: readonly ProjectedIntent[]): AppliedState | null {
   let state = applied;
-  for (const intent of queue) state = afterIntent(state, intent);
+  for (const intent of queue) {
+    // What stands behind a delete is dropped when that succeeds.
+    if (intent.kind === "delete") return null;
+    state = afterIntent(state, intent);
+  }
   return state;
 }
 
@@ -42,8 +46,6 @@ function afterIntent(state: AppliedState | null, { kind, input }: ProjectedInten
     }
     case "update":
       return state === null ? null : applyText(state, (input as UpdateInput).text);
-    case "delete":
-      return null;
     default:
       return state;
   }

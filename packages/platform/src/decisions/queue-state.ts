@@ -1,5 +1,12 @@
 import type { ListedOperation, TypedChange, TypedResource } from "@osbert/journal";
-import type { HoldReason, InstanceData, InstanceShape, IntentBrief, Phase } from "../records/instance-record.js";
+import type {
+  CallMark,
+  HoldReason,
+  InstanceData,
+  InstanceShape,
+  IntentBrief,
+  Phase,
+} from "../records/instance-record.js";
 
 export type InstanceResource = TypedResource<InstanceShape>;
 export type InstanceChange = TypedChange<InstanceShape>;
@@ -12,28 +19,51 @@ export interface QueuedOperation {
   readonly acceptedAt: number;
   readonly brief: IntentBrief;
   readonly held: boolean;
-  /** Someone may be at it, or was: it keeps its place, and cannot be held any more. */
+  /** Someone may be at it, or was, or its first call was written ahead: it keeps its place, and cannot be held any more. */
   readonly started: boolean;
+  /** The journal itself keeps its place. A killed process leaves calls that were written ahead, of which only their marks tell. */
+  readonly isFixed: boolean;
+  /** The broker may have done something for it. Decided from what was written ahead, never from whether someone is at it. */
+  readonly sent: boolean;
   readonly cancelled: boolean;
 }
 
-/** `beside`: which operations may have run beside one that has just ended. */
+/**
+ * `beside`: which operations may have run beside one that has just ended. Whoever decides what becomes of calls has read their marks with the
+ * resource: without them only the journal's word counts.
+ */
 export function queueOf(
-  { open, running }: InstanceResource,
+  { open, running, parts }: InstanceResource,
   beside: "any" | "shared" | "none" = "any",
 ): readonly QueuedOperation[] {
   const candidates = beside === "shared" ? open.filter(({ mode }) => mode === "shared") : open;
   const turn = running && beside !== "none" ? inTurn(candidates) : new Set<string>();
-  return open.map((operation) => ({
-    id: operation.id,
-    kind: operation.kind,
-    part: operation.part,
-    acceptedAt: operation.acceptedAt,
-    brief: operation.brief as unknown as IntentBrief,
-    held: operation.held,
-    started: operation.attempts > 0 || operation.steps.length > 0 || turn.has(operation.id),
-    cancelled: operation.cancel !== null,
-  }));
+  return open.map((operation) => {
+    const mark = parts.get(`call/${operation.id}`);
+    const isFixed = operation.attempts > 0 || operation.steps.length > 0 || turn.has(operation.id);
+    return {
+      id: operation.id,
+      kind: operation.kind,
+      part: operation.part,
+      acceptedAt: operation.acceptedAt,
+      brief: operation.brief as unknown as IntentBrief,
+      held: operation.held,
+      started: isFixed || mark !== undefined,
+      isFixed,
+      sent: mark !== undefined && isSent(mark, operation),
+      cancelled: operation.cancel !== null,
+    };
+  });
+}
+
+/**
+ * The mark of a call is written before the call: without one nothing was sent. Nor was anything done if the look that it was written for ended with
+ * another wait, because the broker was busy or could not be reached, and none was ever lost.
+ */
+function isSent(mark: CallMark, { polls, steps, state }: ListedOperation): boolean {
+  const waits = polls?.some(([name, , looks]) => name === mark.call && looks > mark.look) ?? false;
+  // A recorded step may be an answer: from then on it is under way at the broker.
+  return steps.length > 0 || mark.lost > 0 || !waits || state === "running";
 }
 
 /** Which operations an engine may be at: as the journal sees it. */
@@ -85,7 +115,9 @@ export function phaseOf(data: InstanceData, queue: readonly QueuedOperation[], h
   if (open.some(({ kind }) => kind === "delete")) return "deleting";
   if (data.applied === null) {
     const create = open.find(({ kind }) => kind === "create" || kind === "adopt");
-    if (create !== undefined) return create.started || data.attempt?.operation === create.id ? "creating" : "pending";
+    // Its id is written with the mark of its first call.
+    if (create !== undefined) return create.started || data.osbId !== null ? "creating" : "pending";
+    if (data.lastDelete?.how === "failed") return "delete-rejected";
     return data.failures.some(({ op }) => op === "create" || op === "adopt") ? "failed" : "pending";
   }
   if (!data.usable) return "halted";

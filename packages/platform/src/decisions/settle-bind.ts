@@ -1,6 +1,7 @@
 import type { BindingRecord } from "../records/instance-record.js";
 import { instances } from "../records/instance-record.js";
 import { bindingPart } from "./binding-part.js";
+import { leavesBindings } from "./leave-bindings.js";
 import { endedQuietly, endingOf, failureOf, holdingNamed, isOver, type Settle, settled } from "./settle.js";
 
 /** The end of a bind. Its credentials are in the binding's part already. */
@@ -9,7 +10,8 @@ export const settleBind: Settle<"bind"> = (resource, operation, outcome) => {
   const { data, brief, holds } = ending;
   const part = bindingPart(operation.part);
   const record = part === undefined ? undefined : resource.parts.get(part);
-  if (part === undefined || record === undefined || isOver(data)) return endedQuietly(resource, operation);
+  if (part === undefined || record === undefined || isOver(data) || leavesBindings(outcome))
+    return endedQuietly(resource, operation);
   if (outcome.kind === "succeeded") {
     const { expiresAt, renewBefore } = outcome.result;
     const bound: BindingRecord = { ...record, phase: "bound", expiresAt, renewBefore, message: null };

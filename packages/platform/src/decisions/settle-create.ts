@@ -18,8 +18,8 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
       usable: true,
       uncertainSince: null,
       failures: [],
-      // Its broker may have been removed meanwhile.
-      phase: data.phase === "unmanaged" ? data.phase : ("ready" as const),
+      // If its broker is removed meanwhile, it does not end like this.
+      phase: "ready" as const,
     };
     const freed = withoutHold(holds, (reason) => reason.kind === "failure" && failed.has(reason.operation));
     return settled(

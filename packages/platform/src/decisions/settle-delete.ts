@@ -1,7 +1,8 @@
 import type { FailureClass } from "../records/call-outcome.js";
-import type { InstanceData, RefusedDelete } from "../records/instance-record.js";
+import { type InstanceData, instances, type RefusedDelete } from "../records/instance-record.js";
 import { cancelReasons } from "./cancel-reasons.js";
-import { withoutHold } from "./queue-state.js";
+import { goneOnWith } from "./interrupted.js";
+import { withHold, withoutHold } from "./queue-state.js";
 import { detailsOf, endedQuietly, endingOf, failureOf, isOver, type Settle, settled } from "./settle.js";
 
 /**
@@ -10,19 +11,24 @@ import { detailsOf, endedQuietly, endingOf, failureOf, isOver, type Settle, sett
  */
 export const settleDelete: Settle<"delete"> = (resource, operation, outcome) => {
   const ending = endingOf(resource, operation, outcome);
-  const { data, brief, holds } = ending;
+  const { data, brief } = ending;
   if (outcome.kind === "cancelled" || isOver(data)) return endedQuietly(resource, operation);
   if (outcome.kind === "succeeded") {
     const phase = brief.mode === "abandon" ? ("abandoned" as const) : ("gone" as const);
     const gone: InstanceData = { ...data, phase, bindings: 0, lastDelete: null, failures: [], lock: null };
     return {
-      ...settled({ ...ending, queue: [] }, operation, { data: gone, holds: {}, summary: `it is ${phase}` }),
+      ...settled(
+        { ...ending, queue: [] },
+        operation,
+        { data: gone, holds: {}, summary: `it is ${phase}` },
+        { parts: instances.part("interrupted", null) },
+      ),
       cancel: { others: true, reason: cancelReasons.deleted },
       labels: {},
       gone: true,
     };
   }
-  const freed = withoutHold(holds, ({ kind }) => kind === "delete");
+  const freed = withoutHold(ending.holds, ({ kind }) => kind === "delete");
   const failure = failureOf(operation, ending, outcome);
   const details = detailsOf(outcome);
   const lastDelete: RefusedDelete = {
@@ -32,11 +38,14 @@ export const settleDelete: Settle<"delete"> = (resource, operation, outcome) => 
     message: failure.message,
     how: details.class !== undefined && begun.has(details.class) ? "failed" : "rejected",
   };
-  return settled(ending, operation, {
-    data: { ...data, lastDelete, usable: details.usable ?? data.usable },
-    holds: freed,
-    summary: `the delete was refused: ${failure.message}`,
-  });
+  const kept = { ...data, lastDelete, usable: details.usable ?? data.usable };
+  const summary = `the delete was refused: ${failure.message}`;
+  if (data.applied !== null || lastDelete.how === "rejected")
+    return settled(ending, operation, { data: kept, holds: freed, summary }, goneOnWith(resource, kept));
+  // The broker has stopped the create for it, and nobody knows what is left: there is nothing that what is queued could change.
+  const behind = ending.queue.filter(({ kind, cancelled }) => kind !== "delete" && !cancelled).map(({ id }) => id);
+  const holds = withHold(freed, behind, { kind: "failure", operation: operation.id, message: summary });
+  return settled(ending, operation, { data: kept, holds, summary }, { parts: instances.part("interrupted", null) });
 };
 
 /** The broker has begun with it, or may have: nobody knows what is left. */

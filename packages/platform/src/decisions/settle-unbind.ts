@@ -1,6 +1,8 @@
 import { type BindingRecord, instances } from "../records/instance-record.js";
 import { bindingPart } from "./binding-part.js";
 import { cancelReasons } from "./cancel-reasons.js";
+import { goneOnWith } from "./interrupted.js";
+import { leavesBindings } from "./leave-bindings.js";
 import { withoutHold } from "./queue-state.js";
 import { endedQuietly, endingOf, failureOf, holdingNamed, isOver, type Settle, settled } from "./settle.js";
 
@@ -26,6 +28,7 @@ export const settleUnbind: Settle<"unbind"> = (resource, operation, outcome) => 
       { parts: instances.part(part, null) },
     );
   }
+  if (leavesBindings(outcome)) return endedQuietly(resource, operation);
   if (outcome.kind === "cancelled")
     return endedQuietly(resource, operation, { parts: instances.part(part, { ...record, phase: "bound" }) });
   const { message } = failureOf(operation, ending, outcome);
@@ -44,10 +47,15 @@ export const settleUnbind: Settle<"unbind"> = (resource, operation, outcome) => 
     how: "blocked" as const,
   };
   const freed = withoutHold(waiters, ({ kind }, id) => kind === "delete" || id === waiting.id);
+  const resumed = goneOnWith(resource, data);
   return settled(
     { ...ending, queue: queue.filter(({ id }) => id !== waiting.id) },
     operation,
     { data: { ...data, lastDelete }, holds: freed, summary },
-    { parts, cancel: [{ operation: waiting.id, reason: cancelReasons.bindingFailed }] },
+    {
+      ...resumed,
+      parts: { ...resumed.parts, ...parts },
+      cancel: [{ operation: waiting.id, reason: cancelReasons.bindingFailed }],
+    },
   );
 };

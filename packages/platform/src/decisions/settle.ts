@@ -2,6 +2,7 @@ import type { OpenOperation, TypedKind, TypedOutcome } from "@osbert/journal";
 import type { CallFailure } from "../records/call-outcome.js";
 import type { FailedIntent, InstanceData, InstanceShape, IntentBrief } from "../records/instance-record.js";
 import { dependents } from "./dependence.js";
+import { expectedOf } from "./desk.js";
 import {
   type Holds,
   holdChange,
@@ -57,9 +58,10 @@ export function settled(
 ): InstanceChange {
   const attempt = data.attempt?.operation === operation.id ? null : data.attempt;
   const raised = raiseRevision({ ...data, attempt, held: holds }, at, brief.by, summary);
+  const expected = [...queue, ...expectedOf(change)];
   return {
     ...change,
-    data: { ...raised, phase: phaseOf(raised, queue, holds) },
+    data: { ...raised, phase: phaseOf(raised, expected, holds) },
     parts: { ...change.parts, [`call/${operation.id}`]: null },
     ...holdChange(queue, holds),
   };

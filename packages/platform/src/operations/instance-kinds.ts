@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { OperationKinds, TypedChange, TypedKind, TypedResource } from "@osbert/journal";
+import { readsInterrupted } from "../decisions/interrupted.js";
 import { type InstanceShape, instances } from "../records/instance-record.js";
 import type { InstanceKindName, Settle } from "./instance-operation.js";
 import { defaultPauses } from "./pauses.js";
@@ -25,10 +26,14 @@ export function instanceKinds(given: KindPorts, settles: Settles): OperationKind
   return instances.kinds({
     create: kind(settles.create, (operation) => runCreate(ports, operation)),
     update: kind(settles.update, (operation) => runUpdate(ports, operation)),
-    delete: kind(settles.delete, (operation) => runDelete(ports, operation)),
+    delete: { ...kind(settles.delete, (operation) => runDelete(ports, operation)), reads: readsInterrupted },
     adopt: kind(settles.adopt, (operation) => runAdopt(ports, operation)),
     bind: { ...kind(settles.bind, (operation) => runBind(ports, operation)), mode: "shared" },
-    unbind: { ...kind(settles.unbind, (operation) => runUnbind(ports, operation)), mode: "shared" },
+    unbind: {
+      ...kind(settles.unbind, (operation) => runUnbind(ports, operation)),
+      mode: "shared",
+      reads: readsInterrupted,
+    },
   });
 }
 

@@ -47,7 +47,10 @@ export async function runCreate(ports: RunPorts, operation: CreateOperation): Pr
   const { input } = operation;
   for (let attempt = 1; ; attempt++) {
     const osbId = attempt === 1 ? input.osbId : await operation.step(`id of attempt ${attempt}`, () => ports.newId());
-    const end = await createOnce(ports, operation, osbId, attempt === 1 ? "" : ` ${attempt}`);
+    const end =
+      attempt === 1 && input.resumed === true
+        ? await resolve(ports, operation, osbId, input.maintenance, "", stopped)
+        : await createOnce(ports, operation, osbId, attempt === 1 ? "" : ` ${attempt}`);
     if (end.kind === "created") {
       const { dashboardUrl, maintenance } = end;
       return { osbId, applied: { plan: input.plan, parameters: input.parameters, maintenance }, dashboardUrl };
@@ -72,6 +75,8 @@ export async function runCreate(ports: RunPorts, operation: CreateOperation): Pr
     await awaitUndone(ports, operation, orphan, { name: `undone ${attempt}`, withinMs: ports.pauses.recreateMs });
   }
 }
+
+const stopped = "a delete that the broker refused had stopped it before the end was known";
 
 async function createOnce(
   ports: RunPorts,

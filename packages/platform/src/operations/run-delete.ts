@@ -16,9 +16,7 @@ export async function runDelete(ports: RunPorts, operation: DeleteOperation): Pr
   const { data, input } = operation;
   const plan = planOf(data);
   if (input.mode === "abandon") {
-    const reason = input.reason ?? "abandoned";
-    if (data.osbId !== null && plan !== null)
-      await abandonToLedger(ports, operation, { instance: data.osbId, plan, reason });
+    if (data.osbId !== null && plan !== null) await abandon(ports, operation, data.osbId, plan);
     return { asked: false };
   }
   let joined = false;
@@ -39,6 +37,20 @@ export async function runDelete(ports: RunPorts, operation: DeleteOperation): Pr
       isConflict: false,
     });
   return { asked: true };
+}
+
+/** E10-29: the instance, and each binding that may be there, has a row of its own before any of it is forgotten. */
+async function abandon(ports: RunPorts, operation: DeleteOperation, instance: string, plan: PlanRef): Promise<void> {
+  const reason = operation.input.reason ?? "abandoned";
+  await abandonToLedger(ports, operation, { instance, binding: null, plan, reason });
+  for (let after: string | undefined; ; ) {
+    const page = await operation.partsUnder("binding/", { limit: 100, ...(after !== undefined && { after }) });
+    for (const { value } of page.items)
+      if (value.phase !== "failed")
+        await abandonToLedger(ports, operation, { instance, binding: value.osbId, plan, reason });
+    if (page.next === null) return;
+    after = page.next;
+  }
 }
 
 /** The plan that the broker knows it by. */

@@ -93,7 +93,8 @@ export async function sendCall<Body extends object>(
     if (call.whenLost === "tell" && before.lost > 0) return { kind: "lost", ...died } as const;
     checkDeadline(ports, operation, call, before);
     // No mark at all: nothing of this operation has ever been sent, so that it may still be left.
-    const drift = found === undefined ? ports.recheck(operation) : null;
+    // What may have been sent by an earlier operation is found out, whatever became of the catalog.
+    const drift = found === undefined && call.lostBefore !== true ? ports.recheck(operation) : null;
     if (drift !== null) throw failure(drift, { class: "preflight-drift" });
     const mark: CallMark = { ...before, look: looks, at: now };
     const requestId = ports.newId();

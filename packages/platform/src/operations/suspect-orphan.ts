@@ -39,14 +39,9 @@ export async function suspectOrphan(
 export async function abandonToLedger(
   ports: RunPorts,
   operation: InstanceOperation,
-  left: Pick<Suspicion, "instance" | "plan" | "reason">,
+  left: Pick<Suspicion, "instance" | "binding" | "plan" | "reason">,
 ): Promise<string> {
-  return intoLedger(
-    ports,
-    operation,
-    { ...left, binding: null, mayComeLate: false, isConflict: false, state: "abandoned" },
-    [],
-  );
+  return intoLedger(ports, operation, { ...left, mayComeLate: false, isConflict: false, state: "abandoned" }, []);
 }
 
 async function intoLedger(

@@ -84,7 +84,7 @@ function intentViews(resource: InstanceResource, inputs: Inputs, now: number): r
       operation: id,
       op: brief.op,
       summary: brief.summary,
-      author: found?.by ?? brief.by,
+      author: "resumed" in brief && brief.resumed === true ? brief.by : (found?.by ?? brief.by),
       acceptedAt,
       ageMs: Math.max(0, now - acceptedAt),
       position: index + 1,

@@ -18,6 +18,7 @@ import {
   type Offered,
   type Request,
 } from "../decisions/desk.js";
+import { readsInterrupted } from "../decisions/interrupted.js";
 import { JsonTextError, parseJsonText } from "../decisions/json-text.js";
 import { preflight } from "../decisions/preflight.js";
 import type { InstanceChange, InstanceResource } from "../decisions/queue-state.js";
@@ -407,7 +408,8 @@ export class JournalInstances implements Instances {
     decide: (desk: Desk) => Admitting,
     { parts = [], partsUnder = [], likelyNew = false }: Sees,
   ) {
-    const prefixes = ["binding/", ...partsUnder, ...(request.keyPart === null ? [] : ["asked/"])];
+    // Marks of calls: what was sent, and what was not, is told by nothing else.
+    const prefixes = ["binding/", "call/", ...partsUnder, ...(request.keyPart === null ? [] : ["asked/"])];
     // The last call of the decision is the one that counts.
     let last: { readonly desk: Desk; readonly change: InstanceChange | undefined } | undefined;
     const { result, accepted } = await this.#journal.transact(
@@ -421,7 +423,7 @@ export class JournalInstances implements Instances {
         last = { desk, change };
         return { result: decided.result, ...(change !== undefined && { change }) };
       }),
-      { by, parts, partsUnder: prefixes, open: "all", likelyNew },
+      { by, parts: [...parts, ...readsInterrupted], partsUnder: prefixes, open: "all", likelyNew },
     );
     return { result, accepted, seen: seenBy(key, last, accepted) };
   }
@@ -429,7 +431,7 @@ export class JournalInstances implements Instances {
   async #control(ref: InstanceRef, asked: Control, asking: Asking): Promise<InstanceView> {
     const request = { ...this.#request(ref, "update", asked, asking), keyPart: null, inputs: null };
     const decide = (desk: Desk) => control(desk, asked);
-    await this.#decide(keyOf(ref), request, asking.by, decide, { partsUnder: ["call/"] });
+    await this.#decide(keyOf(ref), request, asking.by, decide, {});
     return this.#mustRead(ref);
   }
 

@@ -103,7 +103,7 @@ function accepted(by: string, fields: Fields): Told {
   return {
     family: "intent",
     kind: typeof brief.op === "string" ? brief.op : text(fields.kind),
-    summary: `${by} wants: ${text(brief.summary) || text(fields.kind)}`,
+    summary: `${brief.resumed === true ? "goes on:" : `${by} wants:`} ${text(brief.summary) || text(fields.kind)}`,
     payload,
   };
 }

@@ -13,6 +13,8 @@ export type InstanceShape = {
     readonly [id: `call/${string}`]: CallMark;
     /** By the hash of an idempotency key. */
     readonly [id: `asked/${string}`]: AskedBefore;
+    /** What a delete has stopped. */
+    readonly interrupted: InterruptedIntent;
   };
   operations: {
     create: { input: CreateInput; result: CreateResult };
@@ -180,6 +182,8 @@ export interface CreateInput extends IntentInput {
   readonly plan: PlanRef;
   readonly parameters: string | null;
   readonly maintenance: string | null;
+  /** It was sent with that id before, by one that a delete has stopped: what became of it is found out first. */
+  readonly resumed?: boolean;
 }
 
 export interface UpdateInput extends IntentInput {
@@ -293,6 +297,20 @@ export interface AskedBefore {
   readonly at: number;
 }
 
+/**
+ * What was under way when a delete went before it, with all that it was given. The delete is sent at once, so that it has to end here; if the
+ * broker refuses the delete, or someone takes it back, it is gone on with. Goes with the instance.
+ */
+export interface InterruptedIntent {
+  readonly intent:
+    | { readonly kind: "create"; readonly input: CreateInput }
+    | { readonly kind: "adopt"; readonly input: AdoptInput }
+    | { readonly kind: "update"; readonly input: UpdateInput };
+  readonly brief: IntentBrief;
+  /** For a create of which nothing is at the broker any more: its own id is never used again. */
+  readonly nextOsbId: string;
+}
+
 /** What an open operation tells of itself in a word (at most 1,024 bytes): all that is decided about a queue is decided from these. */
 export interface IntentBrief {
   readonly op: IntentName;
@@ -312,4 +330,6 @@ export interface IntentBrief {
   readonly asked: string;
   /** Why it was held from the beginning. */
   readonly heldFor?: HoldReason;
+  /** It goes on with what a delete had stopped: `by` is who asked for that. */
+  readonly resumed?: boolean;
 }

@@ -1,0 +1,208 @@
+import type { Store } from "@osbert/journal";
+import { memoryStore } from "@osbert/journal/memory";
+import { expect, test } from "vitest";
+import type { Admitted, PlatformError } from "../src/index.js";
+import { type Answer, type QueueLab, queueLab } from "./queue-lab.js";
+
+const db = { offering: "db", plan: "small", parameters: '{"a":1,"b":1}' } as const;
+
+function operationOf(admitted: Admitted): string {
+  if (admitted.kind !== "accepted" && admitted.kind !== "repeated") throw new Error(`it was ${admitted.kind}`);
+  return admitted.operation;
+}
+
+async function refused(asked: Promise<unknown>): Promise<PlatformError> {
+  return asked.then(
+    () => {
+      throw new Error("it was not refused");
+    },
+    (error: unknown) => error as PlatformError,
+  );
+}
+
+async function ready(options: Parameters<typeof queueLab>[0] = {}): Promise<QueueLab> {
+  const lab = await queueLab(options);
+  await lab.journal.start();
+  lab.answer(operationOf(await lab.instances.create(lab.ref, db, lab.asks("anna"))));
+  await lab.until(async () => (await lab.see()).phase === "ready");
+  return lab;
+}
+
+async function bound(lab: QueueLab, ...names: readonly string[]): Promise<void> {
+  for (const name of names) lab.answer(operationOf(await lab.instances.bind(lab.ref, { name }, lab.asks("anna"))));
+  await emptied(lab);
+}
+
+async function emptied(lab: QueueLab) {
+  await lab.until(async () => (await lab.see()).queue.length === 0);
+  return lab.see();
+}
+
+async function sent(lab: QueueLab, admitted: Promise<Admitted>): Promise<string> {
+  const operation = operationOf(await admitted);
+  await lab.until(() => lab.sent.includes(operation));
+  return operation;
+}
+
+const update = async (lab: QueueLab, parameters: string, by = "anna") =>
+  operationOf(await lab.instances.update(lab.ref, { parameters }, lab.asks(by)));
+const order = async (lab: QueueLab) => (await lab.see()).queue.map(({ operation }) => operation);
+const held = async (lab: QueueLab) =>
+  (await lab.see()).queue.filter(({ state }) => state === "held").map(({ operation }) => operation);
+const no: Answer = { kind: "refused", message: "protected" };
+
+/** The process stops before it has heard an answer, and nobody takes the instance up: as while the lane of its broker is paused. */
+async function stoppedAndPaused(lab: QueueLab, store: Store): Promise<QueueLab> {
+  await lab.journal.stop({ drainMs: 0 });
+  const next = await queueLab({ store });
+  expect(await next.journal.read("instance/s/i")).toMatchObject({ running: false, open: [{ attempts: 0, steps: [] }] });
+  return next;
+}
+
+test("a bind that was sent is not forgotten by an unbind while nobody is at it", async () => {
+  const store = memoryStore();
+  const before = await ready({ store });
+  before.fallSilent();
+  await sent(before, before.instances.bind(before.ref, { name: "app" }, before.asks("anna")));
+  const lab = await stoppedAndPaused(before, store);
+  const unbind = operationOf(await lab.instances.unbind(lab.ref, "app", lab.asks("anna")));
+  expect((await lab.see()).bindings).toMatchObject([{ name: "app", phase: "unbinding" }]);
+  lab.answerAll();
+  await lab.journal.start();
+  expect((await emptied(lab)).bindings).toEqual([]);
+  expect(lab.done).toContain(unbind);
+});
+
+test("a bind that was sent is a binding, so that a delete does not pass it while nobody is at it", async () => {
+  const store = memoryStore();
+  const before = await ready({ store });
+  before.fallSilent();
+  const bind = await sent(before, before.instances.bind(before.ref, { name: "app" }, before.asks("anna")));
+  const lab = await stoppedAndPaused(before, store);
+  expect(await refused(lab.instances.delete(lab.ref, {}, lab.asks("anna")))).toMatchObject({ code: "has-bindings" });
+  const gone = operationOf(await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("anna")));
+  const queue = (await lab.see()).queue.map(({ op, operation }) => [op, operation]);
+  expect(queue).toEqual([
+    ["bind", bind],
+    ["unbind", expect.any(String)],
+    ["delete", gone],
+  ]);
+});
+
+test("an update that was sent keeps its place before a delete while nobody is at it", async () => {
+  const store = memoryStore();
+  const before = await ready({ store });
+  before.fallSilent();
+  const first = await sent(before, before.instances.update(before.ref, { parameters: '{"a":2}' }, before.asks("anna")));
+  const lab = await stoppedAndPaused(before, store);
+  const gone = operationOf(await lab.instances.delete(lab.ref, {}, lab.asks("anna")));
+  expect(await order(lab)).toEqual([first, gone]);
+  expect(await held(lab)).toEqual([]);
+});
+
+test("E10-2: nothing is folded into a create that was sent while nobody is at it", async () => {
+  const store = memoryStore();
+  const before = await queueLab({ store });
+  await before.journal.start();
+  before.fallSilent();
+  const create = await sent(before, before.instances.create(before.ref, db, before.asks("anna")));
+  const lab = await stoppedAndPaused(before, store);
+  const second = await update(lab, '{"a":2}');
+  expect(await order(lab)).toEqual([create, second]);
+});
+
+test("a delete that takes bindings along waits for unbinds that were queued before it", async () => {
+  const lab = await ready();
+  await bound(lab, "one", "two");
+  const hangs = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  const asked = operationOf(await lab.instances.unbind(lab.ref, "one", lab.asks("bert")));
+  const other = await update(lab, '{"b":2}', "carl");
+  await lab.instances.hold(lab.ref, asked, "not yet", lab.asks("bert"));
+  const gone = operationOf(await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("dora")));
+  const { queue } = await lab.see();
+  expect(queue.map(({ op }) => op)).toEqual(["update", "unbind", "unbind", "delete", "update"]);
+  expect(queue.findIndex(({ operation }) => operation === asked)).toBeLessThan(3);
+  expect(await held(lab)).toEqual([other]);
+  lab.answer(asked, { kind: "refused", message: "in use" });
+  lab.answer(hangs);
+  await lab.until(async () => (await lab.see()).lastDelete !== null);
+  expect(await lab.see()).toMatchObject({ lastDelete: { operation: gone, how: "blocked" } });
+  expect(lab.sent).not.toContain(gone);
+  lab.answerAll();
+  const view = await emptied(lab);
+  expect(view.bindings).toMatchObject([{ name: "one", phase: "unbind-rejected" }]);
+  expect(view.applied?.parameters).toBe('{"a":2,"b":2}');
+});
+
+test("E10-23, E10-25: a create that a delete stopped is gone on with when the broker refuses the delete", async () => {
+  const lab = await queueLab();
+  await lab.journal.start();
+  const create = await sent(lab, lab.instances.create(lab.ref, db, lab.asks("anna")));
+  const { osbId } = await lab.see();
+  const second = await update(lab, '{"b":2}', "bert");
+  const third = await update(lab, '{"c":3}', "carl");
+  const gone = await sent(lab, lab.instances.delete(lab.ref, {}, lab.asks("dora")));
+  expect(await lab.see()).toMatchObject({ phase: "deleting", desired: null });
+  lab.answer(gone, no);
+  await lab.until(async () => (await lab.see()).lastDelete !== null);
+  const view = await lab.see();
+  expect(view).toMatchObject({ phase: "creating", osbId, desired: { parameters: '{"a":1,"b":2,"c":3}' } });
+  expect(view.queue.map(({ op, author }) => [op, author])).toEqual([
+    ["create", "anna"],
+    ["update", "bert"],
+    ["update", "carl"],
+  ]);
+  expect((await order(lab)).slice(1)).toEqual([second, third]);
+  expect(await held(lab)).toEqual([]);
+  lab.answerAll();
+  expect(await emptied(lab)).toMatchObject({ phase: "ready", osbId, applied: { parameters: '{"a":1,"b":2,"c":3}' } });
+  expect((await lab.journal.operation("instance/s/i", create))?.status).toBe("cancelled");
+});
+
+test("E10-30: a create that a delete stopped is gone on with when the delete is taken back", async () => {
+  const lab = await queueLab();
+  await lab.instances.create(lab.ref, db, lab.asks("anna"));
+  await lab.instances.delete(lab.ref, {}, lab.asks("dora"));
+  expect(await lab.see()).toMatchObject({ phase: "deleting", desired: null });
+  await lab.instances.restore(lab.ref, lab.asks("dora"));
+  expect(await lab.see()).toMatchObject({ phase: "pending", queue: [{ op: "create", state: "queued" }] });
+  lab.answerAll();
+  await lab.journal.start();
+  expect(await emptied(lab)).toMatchObject({ phase: "ready" });
+});
+
+test("an update that a delete went before at once is gone on with when the broker refuses the delete", async () => {
+  const lab = await ready();
+  await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  const gone = await sent(lab, lab.instances.delete(lab.ref, { now: true }, lab.asks("dora")));
+  lab.answer(gone, no);
+  await lab.until(async () => (await lab.see()).lastDelete !== null);
+  expect(await lab.see()).toMatchObject({ phase: "updating", queue: [{ op: "update", author: "anna" }] });
+  lab.answerAll();
+  expect((await emptied(lab)).applied?.parameters).toBe('{"a":2,"b":1}');
+});
+
+test("a delete that the broker began, and that stopped a create, can be asked for again", async () => {
+  const lab = await queueLab();
+  await lab.journal.start();
+  await sent(lab, lab.instances.create(lab.ref, db, lab.asks("anna")));
+  const second = await update(lab, '{"b":2}', "bert");
+  const gone = await sent(lab, lab.instances.delete(lab.ref, {}, lab.asks("dora")));
+  lab.answer(gone, { ...no, failed: true });
+  await lab.until(async () => (await lab.see()).lastDelete !== null);
+  expect(await lab.see()).toMatchObject({ phase: "delete-rejected" });
+  expect(await held(lab)).toEqual([second]);
+  lab.answerAll();
+  await lab.instances.delete(lab.ref, {}, lab.asks("dora"));
+  expect(await emptied(lab)).toMatchObject({ phase: "gone" });
+});
+
+test("a delete that is to come after one that is held is refused: it would come before it", async () => {
+  const lab = await ready();
+  await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  const second = await update(lab, '{"b":2}');
+  await lab.instances.hold(lab.ref, second, "not yet", lab.asks("anna"));
+  expect(await refused(lab.instances.delete(lab.ref, { after: second }, lab.asks("anna")))).toMatchObject({
+    code: "invalid",
+  });
+});
