@@ -31,6 +31,7 @@ export type {
   PollOptions,
   Step,
   StepOptions,
+  TransactEffectOptions,
 } from "./engine/attempt.js";
 export type { OperationKinds } from "./engine/runner.js";
 export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";

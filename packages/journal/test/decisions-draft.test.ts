@@ -287,6 +287,29 @@ describe("settle", () => {
   });
 });
 
+describe("settle with all that is open", () => {
+  test("a kind that wants to sees what waits behind the record, too, in its order, and asks for it", () => {
+    const seen: (readonly string[])[] = [];
+    const settle = ({ open, queued }: Resource) => {
+      seen.push([...open.map(({ id }) => id), `${queued} more`]);
+      return {};
+    };
+    const open = operation("4-abc");
+    const waiting = operation("80-abc");
+    const state = { ...emptyState, open: [open, operation("5-abc")], queued: 1 };
+    const parts = new Map([[queuePartId(waiting), JSON.stringify(waiting)]]);
+    const end = (kinds: DraftBase["kinds"], hasQueue: boolean) =>
+      draftOf({ state, kinds, parts, hasQueue }).settle(open, { kind: "succeeded", result: null }, ann);
+    end({ job: { settle } }, false);
+    expect(() => end({ job: { settle, open: "all" } }, false)).toThrow(NeedsParts);
+    end({ job: { settle, open: "all" } }, true);
+    expect(seen).toEqual([
+      ["5-abc", "1 more"],
+      ["5-abc", "80-abc", "0 more"],
+    ]);
+  });
+});
+
 describe("poll", () => {
   test("however often it looks, no entry tells of it, what is kept does not grow, and no limit is met", () => {
     let open = operation("4-abc");

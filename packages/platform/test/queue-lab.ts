@@ -91,6 +91,7 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
     ({
       ...(name === "bind" || name === "unbind" ? { mode: "shared" } : {}),
       ...(name === "delete" || name === "unbind" ? { reads: readsInterrupted } : {}),
+      open: "all",
       settle: settles[name],
       run: async (operation: TypedOperation<InstanceShape, Name>) => {
         await play(operation as unknown as LabOperation);

@@ -279,7 +279,7 @@ export class Draft {
     this.finished.push({ operation: finished, outcome, requestId, ...(unkept && { settleError: unkept.error }) });
     const rules = rulesOf(this.base.kinds, operation.kind);
     if (unkept !== undefined || rules?.settle === undefined) return;
-    const resource = this.#view(partsToSettle(rules, operation));
+    const resource = this.#view(partsToSettle(rules, operation), rules.open === "all" ? this.operations.waiting() : []);
     this.apply(rules.settle(resource, operation, outcome), { ...attribution, cause: seq });
   }
 
@@ -558,10 +558,10 @@ export class Draft {
     return viewOf(key, seq, state, parts, this.base);
   }
 
-  #view(parts: readonly string[]): Resource {
+  #view(parts: readonly string[], behind: readonly OpenOperation[]): Resource {
     this.parts.need(parts);
     const texts = parts.map((id) => [id, this.parts.text(id)] as const);
-    return viewOf(this.base.key, this.base.seq + this.entries.length, this.state, new Map(texts), this.base);
+    return viewOf(this.base.key, this.base.seq + this.entries.length, this.state, new Map(texts), this.base, behind);
   }
 
   #append(kind: string, payload: Json, attribution: Attribution, operation: string | null): number {

@@ -19,6 +19,11 @@ export interface KindRules {
    * does not grow with the number of parts (J10).
    */
   readonly reads?: readonly string[];
+  /**
+   * `settle` wants to see all open operations, also those behind the record. Costs more, the more of them there are: for kinds whose resources bound
+   * their queues themselves.
+   */
+  readonly open?: "all";
   /** Pure: what the end of the operation means for the resource. It is part of the commit that ends the operation. */
   settle?(resource: Resource, operation: OpenOperation, outcome: Outcome): ResourceChange;
 }

@@ -82,7 +82,7 @@ export interface Operation<Input extends Json = Json> {
     name: string,
     key: string,
     decide: Decide<T> & ReturnsJson<T>,
-    options?: EffectOptions,
+    options?: TransactEffectOptions,
   ): Promise<Transacted<Jsonified<T>>>;
   /** J5: goes on after so long. Holds no memory meanwhile: the function ends here and is run anew then, past its recorded steps. */
   sleep(name: string, ms: number): Promise<void>;
@@ -126,6 +126,12 @@ export interface EffectOptions {
   readonly partsUnder?: readonly string[];
 }
 
+/** What a decision about another resource sees of it. */
+export interface TransactEffectOptions extends EffectOptions {
+  /** All open operations, as with `journal.transact`. */
+  readonly open?: "all";
+}
+
 /** How a step is run. */
 export interface StepOptions {
   /** The attempt fails, and is tried again later, if the step takes longer. */
@@ -166,7 +172,7 @@ export interface AttemptHost {
     step: Step,
     key: string,
     decide: Decide<T>,
-    options: EffectOptions,
+    options: TransactEffectOptions,
   ): Promise<Transacted<T>>;
   readPartsUnder(attempt: Attempt, prefix: string, page: PartPage): Promise<Page<Part>>;
   readParts(attempt: Attempt, ids: readonly string[]): Promise<ReadonlyMap<string, Json>>;
@@ -414,7 +420,7 @@ export class Attempt {
           "operation.step(…)",
           this.#begun(this.#step(name, work, options)),
         ) as Promise<Jsonified<T>>,
-      transact: <T>(name: string, key: string, decide: Decide<T>, options: EffectOptions = {}) =>
+      transact: <T>(name: string, key: string, decide: Decide<T>, options: TransactEffectOptions = {}) =>
         this.#awaited(
           `transaction ${quoted(name)}`,
           "operation.transact(…)",

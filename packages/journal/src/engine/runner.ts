@@ -22,6 +22,7 @@ import {
   type EffectOptions,
   type OperationKind,
   type Step,
+  type TransactEffectOptions,
 } from "./attempt.js";
 import type { Cell, Cells } from "./cell.js";
 import { type Effect, effectPart, outlivedNotes } from "./effects.js";
@@ -39,7 +40,7 @@ export type OperationKinds = Readonly<Record<string, OperationKind>>;
 export type TransactEffect = <Result>(
   key: string,
   decide: Decide<Result>,
-  options: EffectOptions & { readonly by: Attribution },
+  options: TransactEffectOptions & { readonly by: Attribution },
   effect: Effect,
 ) => Promise<Transacted<Result>>;
 
@@ -246,7 +247,7 @@ export class Runner implements AttemptHost {
     { idempotencyKey }: Step,
     key: string,
     decide: Decide<T>,
-    options: EffectOptions,
+    options: TransactEffectOptions,
   ): Promise<Transacted<T>> {
     const of = { key: attempt.key, operation: attempt.operation.id };
     if (key === of.key) throw new Permanent("an operation changes its own resource with operation.change");

@@ -2,14 +2,14 @@ import { PlatformError } from "../errors.js";
 import type {
   AppliedState,
   CreateInput,
-  FailedIntent,
   InstanceData,
   IntentName,
   PathChange,
   UpdateInput,
 } from "../records/instance-record.js";
 import { cancelReasons } from "./cancel-reasons.js";
-import { corrected, isRelated } from "./dependence.js";
+import { type Corrected, correctFailures } from "./correct-failures.js";
+import { isRelated } from "./dependence.js";
 import {
   type Admitting,
   askedBefore,
@@ -69,7 +69,7 @@ function queueUpdate(
   swallowed: QueuedOperation | undefined,
 ): Admitting {
   const { op, text, after } = wanted;
-  const { queue, holds } = desk;
+  const { queue } = desk;
   if (before === null) throw new PlatformError("invalid", "there is nothing to update");
   const desired = applyText(before, text);
   const changed = difference(before, desired);
@@ -80,13 +80,12 @@ function queueUpdate(
   checkRoom(desk, swallowed === undefined ? 1 : 0);
   checkAfter(desk, after);
   const paths = changed.map(({ path }) => path);
-  const cured = corrected(data.failures, paths);
-  const dropped = supersededBy(desk, cured, paths);
+  // What it says is so already is corrected, too.
+  const said = op === "refresh" ? [] : touchedPaths(text);
+  const correction = correctFailures(data, [...new Set([...paths, ...said])], desk);
+  const dropped = supersededBy(desk, correction, paths);
   const ending = new Set([...dropped.map(({ id }) => id), ...(swallowed === undefined ? [] : [swallowed.id])]);
-  const freed = withoutHold(
-    holds,
-    (reason, id) => ending.has(id) || (reason.kind === "failure" && isCured(cured, reason.operation)),
-  );
+  const freed = withoutHold(correction.holds, (_reason, id) => ending.has(id));
   const heldFor = lockOn(desk, false) ?? heldBehind(desk, after);
   const brief = {
     op,
@@ -100,11 +99,11 @@ function queueUpdate(
   const runnable = queue.filter(
     ({ id, held, started, cancelled }) => !held && !started && !cancelled && !ending.has(id),
   );
-  const goesBefore = cured.length > 0 && heldFor === undefined;
+  const goesBefore = correction.touched.size > 0 && heldFor === undefined;
   return decided(
     desk,
     {
-      data: { ...data, failures: data.failures.filter((failure) => !isCured(cured, failure.operation)) },
+      data: { ...data, failures: correction.failures },
       holds: freed,
       summary: brief.summary,
       ending,
@@ -124,14 +123,10 @@ function unchanged(
   { text }: WantedUpdate,
   swallowed: QueuedOperation | undefined,
 ): Admitting {
-  const cured = corrected(data.failures, touchedPaths(text));
-  if (cured.length === 0 && swallowed === undefined) return { result: { kind: "unchanged" } };
+  const { touched, failures, ...correction } = correctFailures(data, touchedPaths(text), desk);
+  if (touched.size === 0 && swallowed === undefined) return { result: { kind: "unchanged" } };
   const ending = new Set(swallowed === undefined ? [] : [swallowed.id]);
-  const holds = withoutHold(
-    desk.holds,
-    (reason, id) => ending.has(id) || (reason.kind === "failure" && isCured(cured, reason.operation)),
-  );
-  const failures = data.failures.filter((failure) => !isCured(cured, failure.operation));
+  const holds = withoutHold(correction.holds, (_reason, id) => ending.has(id));
   const { change } = decided(
     desk,
     { data: { ...data, failures }, holds, summary: "it stays as it is", ending },
@@ -228,14 +223,10 @@ function hasCreate({ queue }: Desk): boolean {
   return queue.some(({ kind, cancelled }) => !cancelled && (kind === "create" || kind === "adopt"));
 }
 
-function isCured(cured: readonly FailedIntent[], operation: string): boolean {
-  return cured.some((failure) => failure.operation === operation);
-}
-
 /** Held ones that would write what this one writes now: they carry an older will. */
 function supersededBy(
   { queue, holds }: Desk,
-  cured: readonly FailedIntent[],
+  { touched }: Corrected,
   paths: readonly string[],
 ): readonly QueuedOperation[] {
   return queue.filter(
@@ -243,7 +234,7 @@ function supersededBy(
       held &&
       !cancelled &&
       kind === "update" &&
-      (holds[id] ?? []).some((reason) => reason.kind === "failure" && isCured(cured, reason.operation)) &&
+      (holds[id] ?? []).some((reason) => reason.kind === "failure" && touched.has(reason.operation)) &&
       brief.paths.some((path) => paths.some((own) => isRelated(own, path))),
   );
 }

@@ -1,4 +1,3 @@
-import type { FailedIntent } from "../records/instance-record.js";
 import type { QueuedOperation } from "./queue-state.js";
 
 /** What did not come to be, as far as others may have counted on it. */
@@ -41,11 +40,6 @@ export function dependents(missing: Missing, queue: readonly QueuedOperation[]):
     if (brief.paths.includes("/plan")) plans.clear();
   }
   return found;
-}
-
-/** Failures that an update with these paths corrects. */
-export function corrected(failures: readonly FailedIntent[], paths: readonly string[]): readonly FailedIntent[] {
-  return failures.filter((failure) => failure.paths.some((path) => paths.some((own) => isRelated(own, path))));
 }
 
 /** `*` stands for every path. */

@@ -29,10 +29,18 @@ export function difference(before: AppliedState | null, after: AppliedState): re
 }
 
 /** The paths that an update says something about, also where it says what is so already. */
-export function touchedPaths(text: { readonly plan: unknown; readonly parameters: string | null }): readonly string[] {
+export function touchedPaths(text: {
+  readonly plan: unknown;
+  readonly parameters: string | null;
+  readonly maintenance: string | null;
+}): readonly string[] {
   const node = parametersOf(text.parameters);
   const names = node.kind === "object" ? [...node.members.keys()] : [];
-  return [...(text.plan === null ? [] : ["/plan"]), ...names.map((name) => `/parameters/${escaped(name)}`)];
+  return [
+    ...(text.plan === null ? [] : ["/plan"]),
+    ...names.map((name) => `/parameters/${escaped(name)}`),
+    ...(text.maintenance === null ? [] : ["/maintenance"]),
+  ];
 }
 
 function parametersOf(text: string | null): JsonNode {

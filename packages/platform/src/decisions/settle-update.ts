@@ -1,8 +1,10 @@
 import { instanceLabels } from "../records/instance-labels.js";
 import type { InstanceData } from "../records/instance-record.js";
-import { corrected, dependents } from "./dependence.js";
+import { correctFailures } from "./correct-failures.js";
+import { dependents } from "./dependence.js";
+import { touchedPaths } from "./difference.js";
 import { applyText } from "./project.js";
-import { type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
+import { type QueuedOperation, withHold } from "./queue-state.js";
 import {
   detailsOf,
   type Ending,
@@ -22,7 +24,9 @@ export const settleUpdate: Settle<"update"> = (resource, operation, outcome) => 
   if (outcome.kind === "cancelled" || isOver(data)) return endedQuietly(resource, operation);
   if (outcome.kind === "succeeded") {
     const { dashboardUrl, text } = outcome.result;
-    const cured = new Set(corrected(data.failures, brief.paths).map((failure) => failure.operation));
+    // What was sent says more than the brief, which is bounded. A refresh says nothing new.
+    const said = brief.op === "refresh" ? [] : touchedPaths(text);
+    const { failures, holds: freed } = correctFailures(data, said, ending, !data.usable);
     const updated: InstanceData = {
       ...data,
       applied: data.applied === null ? null : applyText(data.applied, text),
@@ -30,12 +34,8 @@ export const settleUpdate: Settle<"update"> = (resource, operation, outcome) => 
       dashboardUrl: dashboardUrl ?? data.dashboardUrl,
       usable: true,
       uncertainSince: null,
-      failures: data.failures.filter((failure) => !cured.has(failure.operation)),
+      failures,
     };
-    const freed = withoutHold(
-      holds,
-      (reason) => reason.kind === "failure" && (cured.has(reason.operation) || !data.usable),
-    );
     return settled(
       ending,
       operation,

@@ -47,6 +47,8 @@ function kind<Name extends InstanceKindName>(
 ): TypedKind<InstanceShape, Name> {
   return {
     deadlineMs: null,
+    // A delete takes up to 100 bindings along beside 50 changes: what holds them, and what they hold, is decided about all of them.
+    open: "all",
     run,
     settle: (resource, operation, outcome) => {
       const { attempt } = resource.data;

@@ -16,7 +16,7 @@ export function unlockKinds(): OperationKinds {
           const decided = desk?.data === undefined ? undefined : control(desk, { action: "unlock", at });
           return { result: null, ...(decided?.change !== undefined && { change: decided.change }) };
         });
-        await transact("unlock", keys.instance(space, name), unlock);
+        await transact("unlock", keys.instance(space, name), unlock, { open: "all" });
         return null;
       },
       settle: () => ({ gone: true }),
