@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { corrected, dependents } from "../src/decisions/dependence.js";
+import { correctFailures } from "../src/decisions/correct-failures.js";
+import { dependents } from "../src/decisions/dependence.js";
 import { intentBrief } from "../src/decisions/intent-brief.js";
 import type { QueuedOperation } from "../src/decisions/queue-state.js";
 import type { FailedIntent } from "../src/records/instance-record.js";
@@ -69,9 +70,12 @@ test.each([
 
 test("a correction is what touches a failed path, above or below", () => {
   const failure = { operation: "1", paths: ["/parameters/a/x"] } as unknown as FailedIntent;
-  expect(corrected([failure], ["/parameters/a"])).toEqual([failure]);
-  expect(corrected([failure], ["/parameters/a/x/y"])).toEqual([failure]);
-  expect(corrected([failure], ["/parameters/b"])).toEqual([]);
+  const policy = { onFailure: "auto", concurrency: "queue", orphans: "mitigate" } as const;
+  const left = (path: string) =>
+    correctFailures({ failures: [failure], policy, usable: true }, [path], { queue: [], holds: {} }).failures;
+  expect(left("/parameters/a")).toEqual([]);
+  expect(left("/parameters/a/x/y")).toEqual([]);
+  expect(left("/parameters/b")).toEqual([failure]);
 });
 
 test("a brief always fits, and what does not is left out so that it rather waits", () => {
