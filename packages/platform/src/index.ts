@@ -18,6 +18,7 @@ export type {
   InstanceView,
   JournalLine,
   OfferedService,
+  OperationView,
   Orphans,
   OrphanView,
   Platform,

@@ -116,6 +116,16 @@ export interface QueuedIntent {
   readonly overrides: readonly string[];
 }
 
+/** What became of one wanted change, or what is known of it while it is open. */
+export type OperationView =
+  | { readonly operation: string; readonly state: "open"; readonly intent: QueuedIntent }
+  | {
+      readonly operation: string;
+      readonly state: "succeeded" | "failed" | "cancelled";
+      /** Why it failed, or was cancelled. */
+      readonly message: string | null;
+    };
+
 /** Without its credentials, which have a read of their own. */
 export interface BindingView {
   readonly id: string;
@@ -177,6 +187,8 @@ export interface Instances {
   setPolicy(ref: InstanceRef, policy: Partial<InstancePolicy>, asking: Asking): Promise<InstanceView>;
 
   read(ref: InstanceRef): Promise<InstanceView | undefined>;
+  /** What became of one operation, also of an instance that is gone. `undefined`: there was none, or nobody remembers it. */
+  operation(ref: InstanceRef, operation: string): Promise<OperationView | undefined>;
   /** What it will be after one operation of the queue. */
   after(ref: InstanceRef, operation: string): Promise<AppliedState | null>;
   list(query: InstanceQuery): Promise<Page<InstanceSummary>>;

@@ -2,11 +2,11 @@ import type { apiDescriptions } from "@osbert/platform/api";
 import type { Shaped } from "@osbert/server/client";
 import { type ExitStatus, exitStatuses } from "../client/exit-status.js";
 import { plainJson, plainText } from "../client/plain-text.js";
-import { startProgress } from "../client/progress.js";
-import { facts, type Instance, queuedText, stateText } from "./instance-text.js";
+import { facts, queuedText, stateText } from "./instance-text.js";
 import type { IntentOptions } from "./platform-options.js";
 import { PlatformProblem } from "./platform-problem.js";
 import type { PlatformSession } from "./platform-session.js";
+import { type Look, waitWithProgress } from "./wait-with-progress.js";
 
 type Admitted = Shaped<(typeof apiDescriptions)["createInstance"]["answer"]>;
 
@@ -23,9 +23,10 @@ export interface WantedChange {
   finish?(): Promise<void>;
 }
 
+/** What became of the operation itself, whatever else has happened to its instance. */
 type End =
   | { readonly kind: "succeeded" }
-  | { readonly kind: "failed"; readonly message: string }
+  | { readonly kind: "failed" | "cancelled" | "unknown"; readonly message: string }
   | { readonly kind: "open"; readonly why: string };
 
 /** Asks for a change, waits for its end unless that is not wanted, and tells what became of it. */
@@ -64,13 +65,17 @@ export async function carryOutIntent(
     case "failed":
       stderr.write(`error: ${plainText(`${wanted.what} failed: ${end.message}`)}\n`);
       return exitStatuses.failed.status;
+    case "cancelled":
+      stderr.write(`error: ${plainText(`${wanted.what} was cancelled: ${end.message}`)}\n`);
+      return exitStatuses.failed.status;
+    case "unknown":
+      stderr.write(`error: ${plainText(`${wanted.what}: ${end.message}`)}\n`);
+      return exitStatuses.failed.status;
     case "open":
       say(`${end.why}. To look at it: osbert platform show ${wanted.instance} (operation ${operation})`);
       return options.wait ? exitStatuses.inProgress.status : exitStatuses.succeeded.status;
   }
 }
-
-const pauseMs = 500;
 
 async function waitForEnd(
   session: PlatformSession,
@@ -78,68 +83,33 @@ async function waitForEnd(
   wanted: WantedChange,
   operation: string,
 ): Promise<End> {
-  const { surroundings } = session;
-  const progress = startProgress(plainText(wanted.what), surroundings);
-  const until = options.timeout === undefined ? Infinity : surroundings.now() + options.timeout * 1_000;
-  let interrupted = false;
-  let wake = (): void => undefined;
-  const endListening = surroundings.onInterrupt(() => {
-    interrupted = true;
-    wake();
-  });
-  try {
-    for (;;) {
-      const seen = await look(session, wanted, operation);
-      if (typeof seen !== "string") return seen;
-      progress.tell(seen);
-      if (interrupted) return { kind: "open", why: "no longer waiting; it goes on" };
-      if (surroundings.now() >= until) return { kind: "open", why: "the time is up; it goes on" };
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, pauseMs);
-        wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-  } finally {
-    endListening();
-    progress.stop();
+  const waited = await waitWithProgress(session, wanted.what, options.timeout, () =>
+    lookAt(session, wanted.instance, operation),
+  );
+  switch (waited.kind) {
+    case "ended":
+      return waited.end;
+    case "interrupted":
+      return { kind: "open", why: "no longer waiting; it goes on" };
+    case "timed out":
+      return { kind: "open", why: "the time is up; it goes on" };
   }
 }
 
-/** How it ended, or what is told of it while it is open. */
-async function look(session: PlatformSession, wanted: WantedChange, operation: string): Promise<End | string> {
-  const values = { space: session.space, instance: wanted.instance };
-  let instance: Instance;
+/** By its own id: the instance may be gone, another one may have its name, and its journal may be long. */
+async function lookAt(session: PlatformSession, instance: string, operation: string): Promise<Look<End>> {
   try {
-    instance = await session.ask("instance", values);
+    const { state, message, intent } = await session.ask("operation", { space: session.space, instance, operation });
+    if (state === "succeeded") return { kind: "ended", end: { kind: state } };
+    if (state !== "open") return { kind: "ended", end: { kind: state, message: message ?? "nobody says why" } };
+    if (intent?.state !== "held") return { kind: "open", news: intent === null ? "" : queuedText(intent) };
+    const why = `it is held: ${intent.held_for ?? "something before it failed"}`;
+    return { kind: "ended", end: { kind: "open", why } };
   } catch (error) {
-    // Whatever was wanted of it: it is gone, and with it its queue.
-    if (error instanceof PlatformProblem && error.httpStatus === 404) return { kind: "succeeded" };
-    throw error;
+    if (!(error instanceof PlatformProblem) || error.httpStatus !== 404) throw error;
+    const message = "nobody remembers what became of it; osbert platform list shows what is there";
+    return { kind: "ended", end: { kind: "unknown", message } };
   }
-  const open = instance.queue.find((one) => one.operation === operation);
-  if (open?.state === "held")
-    return { kind: "open", why: `it is held: ${open.held_for ?? "something before it failed"}` };
-  if (open !== undefined) return queuedText(open);
-  const failure = failureIn(instance, wanted, operation);
-  if (failure !== undefined) return { kind: "failed", message: failure };
-  const { items } = await session.ask("journal", values, { query: { limit: "100" } });
-  const outcome = items.find((line) => line.family === "outcome" && line.operation === operation);
-  return outcome === undefined || outcome.kind === "succeeded"
-    ? { kind: "succeeded" }
-    : { kind: "failed", message: outcome.summary };
-}
-
-function failureIn(instance: Instance, wanted: WantedChange, operation: string): string | undefined {
-  if (instance.last_delete?.operation === operation) return `the broker refuses: ${instance.last_delete.message}`;
-  const failed = instance.failures.find((one) => one.operation === operation);
-  if (failed !== undefined) return failed.message;
-  const binding = instance.bindings.find(({ name }) => name === wanted.binding);
-  return binding?.phase === "failed" || binding?.phase === "unbind-rejected"
-    ? (binding.message ?? binding.phase)
-    : undefined;
 }
 
 function dryRunText({ report, desired }: Admitted): string {

@@ -10,6 +10,7 @@ import type { PlatformSession } from "./platform-session.js";
 import { printPage } from "./print-page.js";
 import { readEvents } from "./read-events.js";
 import { runPlatformCommand } from "./run-platform-command.js";
+import { pause } from "./wait-with-progress.js";
 
 type Line = Shaped<(typeof apiDescriptions)["journal"]["events"]>;
 
@@ -78,13 +79,7 @@ async function follow(
         if (!opened || (error instanceof CommandError && error.status !== exitStatuses.unreachable.status)) throw error;
         stderr.write("the connection broke; asking again\n");
       }
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, pauseMs);
-        ending.signal.addEventListener("abort", () => {
-          clearTimeout(timer);
-          resolve();
-        });
-      });
+      await pause(pauseMs, ending.signal);
     }
   } finally {
     endListening();

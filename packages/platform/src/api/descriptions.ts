@@ -151,6 +151,13 @@ const admitted = object({
   desired: described(nullable(state), "Of a dry run: what it would be in the end."),
 });
 
+const operation = object({
+  operation: text,
+  state: choice(["open", "succeeded", "failed", "cancelled"]),
+  message: described(nullable(text), "Why it failed, or was cancelled."),
+  intent: described(nullable(queuedIntent), "While it is open."),
+});
+
 const journalLine = object({
   seq: number,
   at: time,
@@ -300,6 +307,7 @@ export const namedShapes = {
   State: state,
   Policy: policy,
   QueuedIntent: queuedIntent,
+  Operation: operation,
   Binding: binding,
   Instance: instance,
   InstanceSummary: instanceSummary,
@@ -487,6 +495,12 @@ export const apiDescriptions = {
     summary: "One of them, and what the instance will be after it.",
     role: "see",
     answer: object({ intent: queuedIntent, after: nullable(state) }),
+  },
+  operation: {
+    summary:
+      "What became of one wanted change, also of an instance that is gone; of one that is open, where it is in the queue.",
+    role: "see",
+    answer: operation,
   },
   cancel: { ...control, summary: "Cancels what is queued, or asks what runs to stop.", body: nothing },
   retry: { ...intent, summary: "Wants once more what failed.", query: ["dry_run"], body: nothing },

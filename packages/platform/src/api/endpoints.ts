@@ -137,6 +137,10 @@ export const endpoints: Readonly<Record<ApiRouteName, Endpoint>> = {
     const after = await request.platform.instances.after(refOf(request), operation);
     return ok({ intent: bodyOf.queued(intent), after: after && bodyOf.state(after) });
   },
+  async operation(request) {
+    const view = await request.platform.instances.operation(refOf(request), request.matched.operation);
+    return ok(bodyOf.operation(found(view, "there is no such operation, or nobody remembers it")));
+  },
   cancel: async (request) =>
     changed(await request.platform.instances.cancel(refOf(request), request.matched.operation, askingOf(request))),
   retry: async (request) =>

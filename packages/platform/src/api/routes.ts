@@ -37,6 +37,7 @@ export const apiRoutes = [
 
   ["GET", `${ofInstance}/queue`, "queue"],
   ["GET", `${ofInstance}/queue/:operation`, "queued"],
+  ["GET", ofOperation, "operation"],
   ["POST", `${ofOperation}/cancel`, "cancel"],
   ["POST", `${ofOperation}/retry`, "retry"],
   ["POST", `${ofOperation}/hold`, "hold"],

@@ -9,6 +9,7 @@ import type {
   InstanceView,
   JournalLine,
   OfferedService,
+  OperationView,
   OrphanView,
   QueuedIntent,
   RotationView,
@@ -47,6 +48,13 @@ export const bodyOf = {
     held_for: intent.heldFor,
     difference: intent.difference.map(changeOf),
     overrides: intent.overrides,
+  }),
+
+  operation: (view: OperationView): Body<"Operation"> => ({
+    operation: view.operation,
+    state: view.state,
+    message: view.state === "open" ? null : view.message,
+    intent: view.state === "open" ? bodyOf.queued(view.intent) : null,
   }),
 
   binding: (binding: BindingView): Body<"Binding"> => ({

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Attribution, Journal, OpenOperation, Page, TransactOptions } from "@osbert/journal";
+import type { Attribution, Journal, OpenOperation, Outcome, Page, TransactOptions } from "@osbert/journal";
 import type { BrokerPort } from "../brokers/broker-port.js";
 import { admitBind, type WantedBinding } from "../decisions/admit-bind.js";
 import { admitCreate } from "../decisions/admit-create.js";
@@ -35,6 +35,7 @@ import type {
   InstanceView,
   JournalLine,
   OfferedService,
+  OperationView,
   UpdateInstance,
 } from "../platform.js";
 import {
@@ -238,6 +239,18 @@ export class JournalInstances implements Instances {
   async read(ref: InstanceRef): Promise<InstanceView | undefined> {
     const seen = await this.#see(ref);
     return seen && instanceView(pickRef(ref), seen.resource, seen.inputs, this.#journal.now());
+  }
+
+  async operation(ref: InstanceRef, operation: string): Promise<OperationView | undefined> {
+    for (let tries = 0; tries < mostTries; tries++) {
+      const status = await this.#journal.operation(keyOf(ref), operation);
+      if (status === undefined) return undefined;
+      if (status.status !== "open") return { operation, state: status.status, message: endMessage(status.outcome) };
+      // It may end between the two looks: then the next one says how.
+      const intent = (await this.read(ref))?.queue.find((queued) => queued.operation === operation);
+      if (intent !== undefined) return { operation, state: "open", intent };
+    }
+    throw new PlatformError("unavailable", "the instance is changed all the time; try again");
   }
 
   async after(ref: InstanceRef, operation: string): Promise<AppliedState | null> {
@@ -604,6 +617,17 @@ function nameAfter(binding: string): string {
   const match = /^(.*)-([1-9][0-9]{0,5})$/.exec(binding);
   const [base, number] = match === null ? [binding, 1] : [match[1] ?? binding, Number(match[2])];
   return `${base.slice(0, 55)}-${number + 1}`;
+}
+
+function endMessage(outcome: Outcome | null): string | null {
+  switch (outcome?.kind) {
+    case "failed":
+      return outcome.error.message;
+    case "cancelled":
+      return outcome.reason;
+    default:
+      return null;
+  }
 }
 
 function caused(by: Attribution, operation: string): Attribution {

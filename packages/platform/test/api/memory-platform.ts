@@ -115,6 +115,10 @@ export function memoryPlatform() {
       setPolicy: async (ref, policy, asking) =>
         control("setPolicy", ref, policy, asking, { policy: { ...read(ref).policy, ...policy } }),
       read: async (ref) => kept.get(keyOf(ref)),
+      async operation(ref, operation) {
+        const intent = kept.get(keyOf(ref))?.queue.find((queued) => queued.operation === operation);
+        return intent && { operation, state: "open", intent };
+      },
       after: async (ref) => read(ref).applied,
       list: async ({ space, phase, limit = 50 }) => ({
         items: [...kept.values()]

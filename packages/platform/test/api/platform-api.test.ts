@@ -54,6 +54,7 @@ describe("the API of a platform", () => {
       "",
       "/queue",
       "/queue/op-9",
+      "/operations/op-9",
       "/journal",
       "/bindings",
       "/bindings/app",
