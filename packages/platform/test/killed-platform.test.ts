@@ -113,43 +113,65 @@ test.each([2, 4])("a catalog whose reader is killed at crash point %i is whole, 
   expect(pages.items.every((page) => page.id.startsWith(`page/${revision}/`))).toBe(true);
 });
 
-test.each([1, 2])(
-  "a rotation whose platform is killed when its intent %i is accepted asks for nothing twice",
-  async (kill) => {
-    const catalog = catalogOf({ postgres: ["small"] });
-    Object.assign((catalog.services[0] as { plans: object[] }).plans[0] ?? {}, { binding_rotatable: true });
-    const server = await catalogServer({ catalog });
-    const clock = manualClock();
-    const lab = await killedPlatform(memoryStore({ clock: clock.wallMs }), { clock, overlapMs: 10_000 });
-    const pass = async (is: () => Promise<boolean>) => {
-      for (let step = 0; step < 2_000; step++) {
-        if (await is().catch(() => false)) return;
-        await clock.advance(500);
-        await new Promise((resolve) => setTimeout(resolve, 1));
-      }
-      throw new Error("it has not come to be");
-    };
-    const ref = { space: "space", name: "orders" };
-    const read = async () => lab.platform.instances.read(ref);
-    const phase = async (name: string) => (await read())?.bindings.find((binding) => binding.name === name)?.phase;
-    const renew_before = new Date(clock.wallMs() + 120_000).toISOString();
-    server.reply = ({ path }) =>
-      path.includes("service_bindings") && !server.seen.some(({ method }) => method === "DELETE")
-        ? { status: 201, body: { credentials: {}, metadata: { renew_before } } }
-        : undefined;
-    await lab.platform.brokers.register("acme", { url: server.url, authentication: { kind: "none" } }, olga);
-    await lab.platform.instances.create(ref, { offering: "postgres", plan: "small" }, anna);
-    await pass(async () => (await read())?.phase === "ready");
-    await lab.platform.instances.bind(ref, { name: "app" }, anna);
-    await pass(async () => (await phase("app")) === "bound");
-    server.reply = undefined;
-    await clock.advance(100_000);
-    void lab.arm(kill, "after accept is committed");
+/** A platform in the test's time, with a binding whose successor can be bound. Without a time it is for ever. */
+async function rotatable(renewInMs: number | null) {
+  const catalog = catalogOf({ postgres: ["small"] });
+  Object.assign((catalog.services[0] as { plans: object[] }).plans[0] ?? {}, { binding_rotatable: true });
+  const server = await catalogServer({ catalog });
+  const clock = manualClock();
+  const lab = await killedPlatform(memoryStore({ clock: clock.wallMs }), { clock, overlapMs: 10_000 });
+  const pass = async (is: () => Promise<boolean>) => {
+    for (let step = 0; step < 2_000; step++) {
+      if (await is().catch(() => false)) return;
+      await clock.advance(500);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    throw new Error("it has not come to be");
+  };
+  const ref = { space: "space", name: "orders" };
+  const read = async () => lab.platform.instances.read(ref);
+  const phase = async (name: string) => (await read())?.bindings.find((binding) => binding.name === name)?.phase;
+  const metadata = renewInMs === null ? {} : { renew_before: new Date(clock.wallMs() + renewInMs).toISOString() };
+  server.reply = ({ path }) =>
+    path.includes("service_bindings") && !server.seen.some(({ method }) => method === "DELETE")
+      ? { status: 201, body: { credentials: {}, metadata } }
+      : undefined;
+  await lab.platform.brokers.register("acme", { url: server.url, authentication: { kind: "none" } }, olga);
+  await lab.platform.instances.create(ref, { offering: "postgres", plan: "small" }, anna);
+  await pass(async () => (await read())?.phase === "ready");
+  await lab.platform.instances.bind(ref, { name: "app" }, anna);
+  await pass(async () => (await phase("app")) === "bound");
+  server.reply = undefined;
+  /** The successor is there, the old one is not, and each was asked for once. */
+  const rotated = async () => {
     await pass(async () => (await phase("app.2")) === "bound" && (await phase("app")) === undefined);
     const lines = await lab.platform.instances.journal(ref, { limit: 500 });
     const intents = lines.filter(({ family }) => family === "intent").map(({ summary }) => summary);
     expect(intents.filter((summary) => summary.includes("rotate"))).toHaveLength(1);
     expect(intents.filter((summary) => summary.includes("unbind"))).toHaveLength(1);
     expect((await read())?.bindings).toMatchObject([{ name: "app.2", phase: "bound" }]);
+  };
+  return { lab, clock, ref, pass, rotated };
+}
+
+test.each([1, 2])(
+  "E10-47: a rotation whose platform is killed when its intent %i is accepted asks for nothing twice",
+  async (kill) => {
+    const { lab, clock, rotated } = await rotatable(120_000);
+    await clock.advance(100_000);
+    void lab.arm(kill, "after accept is committed");
+    await rotated();
+  },
+);
+
+test.each([1, 4, 8, 12, 16, 22, 28])(
+  "E10-47: a rotation by hand whose platform is killed at crash point %i ends, the old binding with it",
+  async (kill) => {
+    const { lab, ref, pass, rotated } = await rotatable(null);
+    void lab.arm(kill);
+    const asking = { ...anna, idempotencyKey: "by hand" };
+    await pass(async () => (await lab.platform.instances.rotate(ref, "app", "app.2", asking)) !== undefined);
+    await rotated();
+    expect(lab.kills).toBe(1);
   },
 );

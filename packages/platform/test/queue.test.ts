@@ -567,8 +567,8 @@ test("a binding is rotated to a successor, and both know of each other", async (
   await emptied(lab);
   await lab.instances.rotate(lab.ref, "app", undefined, lab.asks("anna"));
   expect((await emptied(lab)).bindings).toMatchObject([
-    { name: "app", phase: "bound", successor: "app-2" },
-    { name: "app-2", phase: "bound", predecessor: "app" },
+    { name: "app", phase: "bound", successor: "app.2" },
+    { name: "app.2", phase: "bound", predecessor: "app" },
   ]);
 });
 

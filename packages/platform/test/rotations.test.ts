@@ -60,6 +60,110 @@ test("P-BIND-10, P-ROT-02, E10-47: a binding is renewed on time, kept for the ov
   expect(next.filter((binding) => binding !== "app")).toContain("app.2");
 });
 
+/** A platform with a binding that its broker gives for ever, or, with a time, to be renewed then. */
+async function boundOnce(renewBefore?: (now: number) => string) {
+  const server = await catalogServer({ catalog: rotatableCatalog() });
+  const lab = await platformInTime(server, { overlapMs: renewMs });
+  const ref = await lab.create("orders", "small");
+  if (renewBefore !== undefined) {
+    const metadata = { renew_before: renewBefore(lab.clock.wallMs()) };
+    server.reply = ({ method, path }) =>
+      method === "PUT" && path.includes("service_bindings")
+        ? { status: 201, body: { credentials: {}, metadata } }
+        : undefined;
+  }
+  await lab.platform.instances.bind(ref, { name: "app" }, anna);
+  await lab.passUntil(10, async () => (await lab.phases(ref)).app === "bound");
+  server.reply = undefined;
+  const unbinds = () => server.seen.filter(({ method, path }) => method === "DELETE" && path.includes("_bindings"));
+  return { server, lab, ref, unbinds, ...lab.platform, phases: () => lab.phases(ref) };
+}
+
+test.each([
+  ["for ever", undefined],
+  ["for a year", (now: number) => new Date(now + 365 * 24 * hourMs).toISOString()],
+])("E10-47: a binding %s that is rotated by hand is kept for the overlap, and then unbound", async (_title, time) => {
+  const { lab, ref, instances, rotations, phases, unbinds } = await boundOnce(time);
+  const app = (await lab.read(ref)).bindings[0]?.osbId ?? "";
+  await instances.rotate(ref, "app", undefined, anna);
+  await lab.passUntil(10, async () => (await phases())["app.2"] === "bound");
+  const rotatedAt = lab.clock.wallMs();
+  const due = async () => (await rotations.due({ space: "space" })).items;
+  await lab.passUntil(100, async () => (await due())[0]?.state === "overlapping");
+  expect(await due()).toMatchObject([{ binding: "app", successor: "app.2" }]);
+  expect(await phases()).toEqual({ app: "bound", "app.2": "bound" });
+  await lab.passUntil(5_000, async () => (await phases()).app === undefined);
+  expect(lab.clock.wallMs()).toBeGreaterThanOrEqual(rotatedAt + renewMs);
+  expect(lab.clock.wallMs()).toBeLessThan(rotatedAt + 2 * renewMs);
+  expect(unbinds()).toHaveLength(1);
+  expect(unbinds()[0]?.path).toContain(app);
+  expect(await due()).toEqual([]);
+});
+
+test("E10-47: a binding whose successor was unbound in the overlap is not unbound: nothing would be left", async () => {
+  const { lab, ref, instances, phases } = await boundOnce();
+  await instances.rotate(ref, "app", "next", anna);
+  const key = keys.rotation("space", "orders", "app");
+  const state = async () => rotationRecords.resource(await lab.platform.journal.read(key))?.data.state;
+  await lab.passUntil(100, async () => (await state()) === "overlapping");
+  await instances.unbind(ref, "next", anna);
+  await lab.passUntil(100, async () => (await phases()).next === undefined);
+  await lab.passUntil(5_000, async () => (await state()) === "over");
+  expect(await phases()).toEqual({ app: "bound" });
+});
+
+test("E10-47: one that is to be renewed, and whose successor was unbound in the overlap, gets another", async () => {
+  const server = await catalogServer({ catalog: rotatableCatalog() });
+  const { lab, ref, instances, phases } = await renewing(server);
+  await lab.passUntil(10_000, async () => (await phases())["app.2"] === "bound");
+  server.reply = undefined;
+  await instances.unbind(ref, "app.2", anna);
+  await lab.passUntil(100, async () => (await phases())["app.2"] === undefined);
+  await lab.passUntil(10_000, async () => (await phases()).app === undefined);
+  expect(await phases()).toEqual({ "app.2": "bound" });
+});
+
+test("E10-31, E10-47: whoever cancels the unbind after the overlap keeps the old binding, and the rotation ends", async () => {
+  const { server, lab, ref, instances, phases } = await boundOnce();
+  await instances.rotate(ref, "app", "next", anna);
+  const key = keys.rotation("space", "orders", "app");
+  const state = async () => rotationRecords.resource(await lab.platform.journal.read(key))?.data.state;
+  await lab.passUntil(100, async () => (await state()) === "overlapping");
+  // What waits behind an update that hangs was not sent.
+  server.changes = "hangs";
+  await lab.clock.advance(renewMs - 5_000);
+  await instances.update(ref, { parameters: '{"a":1}' }, anna);
+  await lab.passUntil(1_000, async () => (await phases()).app === "unbinding");
+  const unbind = (await lab.read(ref)).queue.find(({ op }) => op === "unbind")?.operation ?? "";
+  await instances.cancel(ref, unbind, anna);
+  await lab.passUntil(1_000, async () => (await state()) === "over");
+  expect(await phases()).toEqual({ app: "bound", next: "bound" });
+});
+
+test("E10-33, P-ROT-02: a rotation that failed is retried as a rotation", async () => {
+  const { server, lab, ref, instances, phases } = await boundOnce();
+  server.reply = () => ({ status: 400, body: { description: "no more users" } });
+  const failed = await instances.rotate(ref, "app", "next", anna);
+  await lab.passUntil(10, async () => (await phases()).next === "failed");
+  server.reply = undefined;
+  await instances.retry(ref, failed.kind === "accepted" ? failed.operation : "", anna);
+  await lab.passUntil(10, async () => (await phases()).next === "bound");
+  expect((await lab.read(ref)).bindings).toMatchObject([
+    { name: "app", successor: "next" },
+    { name: "next", predecessor: "app" },
+  ]);
+});
+
+test("a rotation without a name for the successor takes one that is free, and is the same when asked again", async () => {
+  const { lab, ref, instances, phases } = await boundOnce();
+  await instances.bind(ref, { name: "app.2" }, anna);
+  await lab.passUntil(10, async () => (await phases())["app.2"] === "bound");
+  const once = await instances.rotate(ref, "app", undefined, { ...anna, idempotencyKey: "k" });
+  await lab.passUntil(10, async () => (await phases())["app.3"] === "bound");
+  const again = await instances.rotate(ref, "app", undefined, { ...anna, idempotencyKey: "k" });
+  expect(again).toMatchObject({ kind: "repeated", operation: once.kind === "accepted" ? once.operation : "" });
+});
+
 test("a rotation whose binding was unbound by somebody ends and is not listed", async () => {
   const server = await catalogServer({ catalog: rotatableCatalog() });
   const { lab, rotations, instances, ref, phases } = await renewing(server);

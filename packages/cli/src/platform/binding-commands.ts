@@ -94,13 +94,13 @@ interface RotateOptions extends IntentOptions {
 function registerRotate(platform: Command, surroundings: Surroundings): void {
   const command = platform
     .command("rotate")
-    .summary("want a successor of a binding")
+    .summary("want new credentials: a successor of a binding")
     .description(
-      "Wants a binding with new credentials beside an old one, which stays until it is unbound, or its own renewal is due.",
+      "Wants a binding with new credentials, and waits until it is there. The old one stays beside it for the overlap, an hour unless the platform is set otherwise, and is then unbound.",
     )
     .argument("<instance>", theInstance)
     .argument("<binding>", theBinding)
-    .option("--successor <name>", "how you call the new one")
+    .option("--successor <name>", "how you call the new one (default: the old name, counted on)")
     .action((instance: string, binding: string, options: RotateOptions) =>
       runPlatformCommand(options, surroundings, `rotate ${binding}`, (session) =>
         carryOutIntent(session, options, {

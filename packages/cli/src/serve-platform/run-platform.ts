@@ -52,6 +52,7 @@ const platformProgram: ServerProgram<PlatformSettings, null> = {
       store,
       concurrency: settings.limits.concurrency,
       timeoutMs: settings.limits.storeTimeout,
+      overlapMs: settings.rotation.overlap,
       observe: tellAll<PlatformEvent>(observe),
     });
     const served = await servePlatform(platform, {

@@ -154,6 +154,20 @@ export const platformTable = {
     },
     meaning: "Bounds of work and of time.",
   },
+  rotation: {
+    shape: {
+      kind: "group",
+      fields: {
+        overlap: {
+          shape: { kind: "duration", to: 30 * 86_400_000 },
+          meaning:
+            "How long a binding is kept beside its successor before it is unbound: whoever uses it changes over meanwhile.",
+          default: "1h",
+        },
+      },
+    },
+    meaning: "The renewal of bindings, on time and by hand.",
+  },
   log: table.log,
   metrics: {
     shape: {

@@ -531,7 +531,7 @@ export const apiDescriptions = {
   },
   rotate: {
     ...intent,
-    summary: "Wants a successor of a binding; the old one stays until it is unbound, or its own renewal is due.",
+    summary: "Wants a successor of a binding. The old one stays for the overlap, and is then unbound.",
     query: ["dry_run"],
     body: object({ successor: described(optional(text), "Its name.") }),
   },

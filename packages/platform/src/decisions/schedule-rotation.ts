@@ -51,6 +51,25 @@ export function scheduleRotation(times: BindingTimes): TypedDecide<RotationShape
   };
 }
 
+/**
+ * Its successor is bound, whoever asked for that: the overlap begins, and then it is unbound. A renewal that waits for its time looks at once;
+ * one that has its overlap behind it is not woken, or that would be cut short.
+ */
+export function retirePredecessor(times: BindingTimes): TypedDecide<RotationShape, null> {
+  return (resource, now) => {
+    const open = resource?.open.map(({ id }) => id) ?? [];
+    if (open.length > 0)
+      return resource?.data.state === "overlapping" ? { result: null } : { result: null, change: { hurry: open } };
+    return {
+      result: null,
+      change: {
+        data: { ...times, renewAt: now, state: "scheduled", successor: null, message: null },
+        accept: [{ kind: "renew" }],
+      },
+    };
+  };
+}
+
 /** The name of a binding's successor: counted on behind a dot, and one that is free. */
 export function successorName(binding: string, taken: ReadonlySet<string>): string {
   const [, stem = binding, number] = /^(.+?)(?:\.([0-9]{1,9}))?$/.exec(binding) ?? [];

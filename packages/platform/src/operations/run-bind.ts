@@ -1,5 +1,5 @@
 import type { Binding, BindRequest, BindResource } from "@osbert/protocol";
-import { scheduleRotation } from "../decisions/schedule-rotation.js";
+import { retirePredecessor, scheduleRotation } from "../decisions/schedule-rotation.js";
 import type { CallOutcome } from "../records/call-outcome.js";
 import { type BindingRecord, type BindResult, instances } from "../records/instance-record.js";
 import { instanceRef, keys } from "../records/keys.js";
@@ -41,7 +41,12 @@ export async function runBind(ports: RunPorts, operation: BindOperation): Promis
     if (number > 1) await changeBinding(operation, (record) => ({ ...record, osbId: binding }));
     const which = number === 1 ? "" : ` ${number}`;
     const end = await bindOnce(ports, operation, { instance: data.osbId, binding, plan: plan.id, which });
-    if (end.kind === "bound") return planRenewal(operation, await resultOf(operation));
+    if (end.kind === "bound") {
+      const result = await resultOf(operation);
+      await planRenewal(operation, result);
+      await planRetirement(operation);
+      return result;
+    }
     const { left } = end;
     const hold = data.policy.orphans === "hold";
     const orphan =
@@ -237,9 +242,9 @@ async function resultOf(operation: BindOperation): Promise<BindResult> {
 }
 
 /** E10-47: before the bind ends, so that there is no binding that nobody thinks of. */
-async function planRenewal(operation: BindOperation, result: BindResult): Promise<BindResult> {
+async function planRenewal(operation: BindOperation, result: BindResult): Promise<void> {
   const ref = instanceRef(operation.key);
-  if (ref === undefined || (result.expiresAt === null && result.renewBefore === null)) return result;
+  if (ref === undefined || (result.expiresAt === null && result.renewBefore === null)) return;
   const { binding } = operation.input;
   const times = { space: ref.space, instance: ref.name, binding, ...result };
   await operation.transact(
@@ -247,7 +252,27 @@ async function planRenewal(operation: BindOperation, result: BindResult): Promis
     keys.rotation(ref.space, ref.name, binding),
     rotationRecords.decide(scheduleRotation(times)),
   );
-  return result;
+}
+
+/** E10-47: nor one that stays for ever beside its successor. Until the bind has ended, its successor counts as one that is being bound. */
+async function planRetirement(operation: BindOperation): Promise<void> {
+  const ref = instanceRef(operation.key);
+  if (ref === undefined || operation.input.predecessor === null) return;
+  const part = `binding/${operation.input.binding}` as const;
+  const predecessor = (await operation.parts([part])).get(part)?.predecessor ?? null;
+  if (predecessor === null) return;
+  const oldPart = `binding/${predecessor}` as const;
+  const old = (await operation.parts([oldPart])).get(oldPart);
+  // Unbound meanwhile, or another one that was given its name.
+  if (old === undefined || old.osbId !== operation.input.predecessor) return;
+  const { expiresAt, renewBefore } = old;
+  await operation.transact(
+    "end of the predecessor planned",
+    keys.rotation(ref.space, ref.name, predecessor),
+    rotationRecords.decide(
+      retirePredecessor({ space: ref.space, instance: ref.name, binding: predecessor, expiresAt, renewBefore }),
+    ),
+  );
 }
 
 /** E10-43: the binding is made, and of no use. */

@@ -22,6 +22,7 @@ import { readsInterrupted } from "../decisions/interrupted.js";
 import { JsonTextError, parseJsonText } from "../decisions/json-text.js";
 import { preflight } from "../decisions/preflight.js";
 import type { InstanceChange, InstanceResource } from "../decisions/queue-state.js";
+import { successorName } from "../decisions/schedule-rotation.js";
 import { PlatformError } from "../errors.js";
 import type {
   Admitted,
@@ -144,8 +145,10 @@ export class JournalInstances implements Instances {
     const part = partOfBinding(binding);
     const found = instances.resource(await this.#journal.read(keyOf(ref), [part]))?.parts.get(part);
     const { parameters = null, appGuid = null } = found ?? {};
-    const name = successor ?? nameAfter(binding);
-    return this.#bind(ref, { name, parameters, appGuid, predecessor: binding }, asking, { binding, name });
+    const name = successor ?? (await this.#successorOf(ref, binding));
+    // As it was asked: the same request finds the same successor, although its name is not free any more.
+    const asked = { binding, successor: successor ?? null };
+    return this.#bind(ref, { name, parameters, appGuid, predecessor: binding }, asking, asked);
   }
 
   async unbind(ref: InstanceRef, binding: string, asking: Asking): Promise<Admitted> {
@@ -354,7 +357,8 @@ export class JournalInstances implements Instances {
         return this.delete(ref, { ...wanted, cascade }, asking);
       }
       case "bind": {
-        const { binding, parameters, appGuid } = input as BindInput;
+        const { binding, parameters, appGuid, predecessor } = input as BindInput;
+        if (predecessor !== null) return this.#rotateAgain(ref, binding, asking);
         return this.bind(
           ref,
           { name: binding, ...(parameters !== null && { parameters }), ...(appGuid !== null && { appGuid }) },
@@ -366,6 +370,20 @@ export class JournalInstances implements Instances {
       default:
         throw new PlatformError("invalid", "that cannot be retried; ask for it anew");
     }
+  }
+
+  async #successorOf(ref: InstanceRef, binding: string): Promise<string> {
+    const { bindings } = await this.#mustRead(ref);
+    return successorName(binding, new Set(bindings.map(({ name }) => name)));
+  }
+
+  /** The binding that failed still knows whose successor it was to be. */
+  async #rotateAgain(ref: InstanceRef, successor: string, asking: Asking): Promise<Admitted> {
+    const { bindings } = await this.#mustRead(ref);
+    const predecessor = bindings.find(({ name }) => name === successor)?.predecessor ?? null;
+    if (predecessor === null)
+      throw new PlatformError("too-late", `nobody knows any more which binding ${successor} was to follow`);
+    return this.rotate(ref, predecessor, successor, asking);
   }
 
   /** The same create once more, with a new id at the broker: what waited behind it goes on when it succeeds. */
@@ -610,13 +628,6 @@ function shortReason(reason: string): string {
   if (reason.trim() === "") throw new PlatformError("invalid", "a reason is needed");
   if (reason.length > 500) throw new PlatformError("invalid", "a reason has at most 500 characters");
   return reason;
-}
-
-/** `db` becomes `db-2`, and that `db-3`. */
-function nameAfter(binding: string): string {
-  const match = /^(.*)-([1-9][0-9]{0,5})$/.exec(binding);
-  const [base, number] = match === null ? [binding, 1] : [match[1] ?? binding, Number(match[2])];
-  return `${base.slice(0, 55)}-${number + 1}`;
 }
 
 function endMessage(outcome: Outcome | null): string | null {

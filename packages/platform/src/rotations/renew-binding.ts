@@ -15,12 +15,13 @@ type RenewOperation = TypedOperation<RotationShape, "renew">;
 /** Nobody is behind it, so that no identity goes along (P-ID-03). */
 const by: Attribution = { actor: { type: "system", subject: "rotation" } };
 
-type Renewed =
-  | { readonly kind: "successor"; readonly name: string }
-  | { readonly kind: "end"; readonly state: RotationData["state"]; readonly message: string | null };
+type End = { readonly kind: "end"; readonly state: RotationData["state"]; readonly message: string | null };
+type Renewed = { readonly kind: "successor"; readonly name: string } | End;
+/** `again`: its successor is gone, and it is to be renewed all the same. */
+type Unbound = End | { readonly kind: "again" };
 
 /**
- * Renews one binding when its time has come: its successor is bound, both are kept for a while, and then the old one is unbound. What is asked of the
+ * Renews one binding when its time has come, or when somebody has bound its successor by hand: its successor is bound, both are kept for a while, and then the old one is unbound. What is asked of the
  * instance goes through its queue as everything does. Every look begins with what is there: whether this operation has asked before, was killed,
  * or whether somebody else did it, makes no difference, and nothing is asked twice.
  */
@@ -29,18 +30,22 @@ export function renewBinding(ports: RenewBindingPorts): TypedKind<RotationShape,
     lane: rotationLane,
     deadlineMs: null,
     run: async (operation) => {
-      const renewed = await operation.poll("successor", ({ looks }) => bindSuccessor(ports, operation, looks), {
-        everyMs: soon,
-      });
-      if (renewed.kind === "end") return tell(operation, renewed);
-      await operation.change(({ data }) => ({
-        data: { ...data, state: "overlapping", successor: renewed.name, message: null },
-      }));
-      await operation.sleep("overlap", ports.overlapMs);
-      return tell(
-        operation,
-        await operation.poll("unbound", ({ looks }) => unbindOld(ports, operation, looks), { everyMs: soon }),
-      );
+      // Its successor may be unbound in the overlap, so that it needs another one, until it has expired.
+      for (let turn = 1; turn < mostTurns; turn++) {
+        const which = turn === 1 ? "" : ` ${turn}`;
+        const look = { everyMs: soon };
+        const bind = ({ looks }: { readonly looks: number }) => bindSuccessor(ports, operation, { turn, looks });
+        const renewed = await operation.poll(`successor${which}`, bind, look);
+        if (renewed.kind === "end") return tell(operation, renewed);
+        await operation.change(({ data }) => ({
+          data: { ...data, state: "overlapping", successor: renewed.name, message: null },
+        }));
+        await operation.sleep(`overlap${which}`, ports.overlapMs);
+        const unbind = ({ looks }: { readonly looks: number }) => unbindOld(ports, operation, looks);
+        const unbound = await operation.poll(`unbound${which}`, unbind, look);
+        if (unbound.kind === "end") return tell(operation, unbound);
+      }
+      return tell(operation, { state: "failed", message: "its successor was unbound again and again" });
     },
     settle: ({ data }, _operation, outcome) => {
       const message = outcome.kind === "failed" ? outcome.error.message.slice(0, longestMessage) : data.message;
@@ -53,6 +58,8 @@ export function renewBinding(ports: RenewBindingPorts): TypedKind<RotationShape,
 }
 
 const longestMessage = 1_000;
+/** Overlaps of one binding: more than anybody means. */
+const mostTurns = 100;
 
 async function tell(
   operation: RenewOperation,
@@ -68,9 +75,9 @@ async function tell(
 async function bindSuccessor(
   { now, instances }: RenewBindingPorts,
   operation: RenewOperation,
-  looks: number,
+  { turn, looks }: { readonly turn: number; readonly looks: number },
 ): Promise<Renewed | undefined> {
-  const { space, instance, binding, expiresAt } = operation.data;
+  const { space, instance, binding, expiresAt, renewAt } = operation.data;
   const ref = { space, name: instance };
   const view = await instances().read(ref);
   const old = bindingIn(view, operation.data);
@@ -80,14 +87,18 @@ async function bindSuccessor(
   const bound = successors.find(({ phase }) => phase === "bound");
   if (bound !== undefined) return { kind: "successor", name: bound.name };
   if (successors.some(({ phase }) => phase === "binding")) return undefined;
+  // Somebody has rotated it, and has taken that back.
+  if (!isToBeRenewed(operation.data)) return { kind: "end", state: "over", message: "its successor is gone; it stays" };
+  if (renewAt > now()) throw new RetryLater("until it is due", { afterMs: renewAt - now() });
   const failed = successors.find(({ phase }) => phase === "failed");
   // P-ROT-02: what has expired has no successor.
   if (expiresAt !== null && Date.parse(expiresAt) <= now())
     return { kind: "end", state: "failed", message: `it expired at ${expiresAt} before it could be renewed` };
-  if (failed !== undefined && looks > 0 && !isTurn(looks)) return undefined;
+  if (looks > 0 && !isTurn(looks)) return undefined;
   const name = successorName(binding, new Set(view.bindings.map((other) => other.name)));
   return attempt(operation, looks, async () => {
-    await instances().rotate(ref, binding, name, { by, idempotencyKey: `${operation.id}.${name}` });
+    // A key for each look: what somebody has cancelled, or unbound, is asked for once more, although its name is the same.
+    await instances().rotate(ref, binding, name, { by, idempotencyKey: `${operation.id}.${turn}.${looks}` });
     await note(operation, "renewing", failed?.message ?? null);
     return undefined;
   });
@@ -97,19 +108,28 @@ async function unbindOld(
   { instances }: RenewBindingPorts,
   operation: RenewOperation,
   looks: number,
-): Promise<Extract<Renewed, { readonly kind: "end" }> | undefined> {
+): Promise<Unbound | undefined> {
   const { space, instance, binding } = operation.data;
   const ref = { space, name: instance };
-  const old = bindingIn(await instances().read(ref), operation.data);
+  const view = await instances().read(ref);
+  const old = bindingIn(view, operation.data);
   if (old === undefined) return { kind: "end", state: "renewed", message: null };
   if (old.phase === "unbinding") return undefined;
   if (old.phase === "unbind-rejected") {
     const message = `its successor is there, and the broker refused to unbind it: ${old.message ?? ""}`;
     return { kind: "end", state: "failed", message: message.slice(0, longestMessage) };
   }
+  // Whoever uses it would be left with nothing.
+  if (!view?.bindings.some(({ predecessor, phase }) => predecessor === binding && phase === "bound"))
+    return isToBeRenewed(operation.data)
+      ? { kind: "again" }
+      : { kind: "end", state: "over", message: "its successor is gone; it stays" };
   return attempt(operation, looks, async () => {
-    await instances().unbind(ref, binding, { by, idempotencyKey: `${operation.id}.unbind` });
-    return undefined;
+    const asked = await instances().unbind(ref, binding, { by, idempotencyKey: `${operation.id}.unbind` });
+    const isStill = asked.kind === "repeated" && bindingIn(asked.instance, operation.data)?.phase === "bound";
+    return isStill
+      ? { kind: "end", state: "over", message: "somebody has called its unbind off; it stays" }
+      : undefined;
   });
 }
 
@@ -141,9 +161,14 @@ function soon(looks: number): number {
   return Math.min(60_000, 1_000 * 1.5 ** Math.min(looks, 20));
 }
 
-/** A bind that failed is tried again less and less often: at looks whose number is a power of two. */
+/** A bind that failed, or was called off, is tried again less and less often: at looks whose number is a power of two. */
 function isTurn(looks: number): boolean {
   return (looks & (looks - 1)) === 0;
+}
+
+/** By its broker's word. Another one is rotated when somebody says so. */
+function isToBeRenewed({ expiresAt, renewBefore }: RotationData): boolean {
+  return expiresAt !== null || renewBefore !== null;
 }
 
 /** The binding that was planned for, and not another one that somebody has given the same name since. */
