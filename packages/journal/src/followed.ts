@@ -165,8 +165,8 @@ export class Following {
     const copy = new Copy(key);
     this.#copies.set(key, copy);
     if (this.#unlisten === undefined && !this.#ended) {
-      this.#unlisten = this.#ports.store.onWake((what) => {
-        if (what === "value") this.look();
+      this.#unlisten = this.#ports.store.onWake((what, key) => {
+        if (what === "value" && (key === undefined || this.has(key))) this.look();
       });
       this.#currentAt = this.#ports.time.now();
       this.#lookLater();

@@ -117,11 +117,14 @@ export interface Store {
   replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number>;
 
   /** Calls back when some process committed a change with `wake` or `followed` set. May be spurious, may be missing: it only saves waiting for a poll. */
-  onWake(listener: (what: Woken) => void): () => void;
+  onWake(listener: WakeListener): () => void;
 }
 
 /** Why a process is woken: there is work that it may claim, or a value has changed of which it may have a copy. */
 export type Woken = "work" | "value";
+
+/** `key`: of the value, where the store knows it. Without one it may be any. */
+export type WakeListener = (what: Woken, key?: string) => void;
 
 /** Before everything that has work: no due time is so late, and no lane but "" so early. */
 export const beforeAllWork: WorkPlace = { lane: "", dueAt: Number.MAX_SAFE_INTEGER, key: "" };

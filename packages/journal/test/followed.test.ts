@@ -58,6 +58,31 @@ test.each([
   },
 );
 
+test.each([
+  ["memory", async () => memoryStore()],
+  ["sqlite", async () => openStore(await databasePath())],
+] as const)("%s: commits of other resources ask the store nothing about followed values", async (_, make) => {
+  const store = await make();
+  let asked = 0;
+  const journal = await open(
+    interposedStore(store, async ({ method }, go) => {
+      if (method === "versions") asked++;
+      return method === "open" || method === "close" ? undefined : go();
+    }),
+  );
+  const followed = await follow(journal);
+  for (let nth = 0; nth < 5; nth++) {
+    const decide = () => ({ result: null, change: { data: nth } });
+    await journal.transact(`other-${nth}`, decide, { by });
+  }
+  // Word comes in the order of commits: when it has come of this one, it has come of all before.
+  const other = await journal.followed("another", (data) => data);
+  await other.update(() => ({ value: "told" }), { by });
+  await until("word of a followed value has come", () => asked > 0);
+  expect(asked).toBe(1);
+  expect(followed.staleSince).toBeNull();
+});
+
 test("a record that the store itself cannot read is told once, and not read with every look", async () => {
   const clock = manualClock();
   const store = memoryStore({ clock: clock.wallMs });

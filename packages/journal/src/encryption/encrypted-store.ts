@@ -22,7 +22,7 @@ import type {
   StoredResource,
   TextPlace,
   TextReplacement,
-  Woken,
+  WakeListener,
 } from "../store.js";
 import { registerActiveKey } from "./key-register.js";
 import { type KeyRing, keysOf } from "./key-ring.js";
@@ -237,7 +237,7 @@ class CipherStore implements EncryptedStore {
     return replaced;
   }
 
-  onWake(listener: (what: Woken) => void): () => void {
+  onWake(listener: WakeListener): () => void {
     return this.#store.onWake(listener);
   }
 

@@ -20,6 +20,7 @@ import type {
   StoredRecord,
   StoredResource,
   TextReplacement,
+  WakeListener,
   Woken,
   WorkPlace,
   WorkRange,
@@ -49,7 +50,7 @@ class MemoryStore implements Store {
   readonly #clock: () => number;
   readonly #shelves = new Map<string, Shelf>();
   readonly #living = new Set<string>();
-  readonly #listeners = new Set<(what: Woken) => void>();
+  readonly #listeners = new Set<WakeListener>();
 
   constructor(clock: () => number) {
     this.#clock = clock;
@@ -113,7 +114,7 @@ class MemoryStore implements Store {
     for (const label of change.addLabels) addLabel(target, label);
     this.#shelves.set(change.key, target);
     if (change.wake) this.#wake("work");
-    if (change.followed) this.#wake("value");
+    if (change.followed) this.#wake("value", change.key);
     return { kind: "committed", at };
   }
 
@@ -284,13 +285,13 @@ class MemoryStore implements Store {
     return shelf === undefined ? 0 : replacements.filter((replacement) => replaceText(shelf, replacement)).length;
   }
 
-  onWake(listener: (what: Woken) => void): () => void {
+  onWake(listener: WakeListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  #wake(what: Woken): void {
-    for (const listener of this.#listeners) queueMicrotask(() => listener(what));
+  #wake(what: Woken, key?: string): void {
+    for (const listener of this.#listeners) queueMicrotask(() => listener(what, key));
   }
 
   #withWork({ lane, after }: WorkRange, limit: number): readonly StoredRecord[] {

@@ -40,7 +40,7 @@ export class Wire {
     this.store = {
       ...wired,
       pace,
-      onWake: (listener) => store.onWake((what) => this.whenAwake(() => listener(what))),
+      onWake: (listener) => store.onWake((what, key) => this.whenAwake(() => listener(what, key))),
     };
   }
 

@@ -21,7 +21,10 @@ export const wakeTests: StoreTests = {
 
   "J5: whoever listens is told work and values apart": async (fixture) => {
     const told: string[] = [];
-    fixture.store.onWake((what) => told.push(what));
+    fixture.store.onWake((what, key = "k0") => {
+      told.push(what);
+      assert.match(key, /^k\d+$/, "a key that comes with it is that of the resource");
+    });
     let keys = 0;
     const tell = async (details: { readonly wake?: boolean; readonly followed?: boolean }, what: string) => {
       let commits = 0;

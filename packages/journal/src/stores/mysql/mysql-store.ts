@@ -19,6 +19,7 @@ import type {
   StoredRecord,
   StoredResource,
   TextReplacement,
+  WakeListener,
   Woken,
 } from "../../store.js";
 import { type Batcher, batcher } from "../batch.js";
@@ -68,7 +69,7 @@ export class MysqlStore implements Store {
   readonly #committing: Batcher<Change, End>;
   readonly #reading: Batcher<Reading, StoredResource | undefined>;
   readonly #underWay = new Set<Promise<unknown>>();
-  readonly #listeners = new Set<(what: Woken) => void>();
+  readonly #listeners = new Set<WakeListener>();
   #opened: Opened | undefined;
 
   constructor(pool: MysqlPool, settings: Settings) {
@@ -132,7 +133,7 @@ export class MysqlStore implements Store {
     const end = await this.#committing.add(change);
     if (end.kind === "failed") throw end.error;
     if (end.kind === "committed" && change.wake) this.#wake("work");
-    if (end.kind === "committed" && change.followed) this.#wake("value");
+    if (end.kind === "committed" && change.followed) this.#wake("value", change.key);
     return end;
   }
 
@@ -202,13 +203,13 @@ export class MysqlStore implements Store {
   }
 
   /** MySQL cannot tell other processes: they find work and values when they poll. */
-  onWake(listener: (what: Woken) => void): () => void {
+  onWake(listener: WakeListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  #wake(what: Woken): void {
-    for (const listener of this.#listeners) queueMicrotask(() => listener(what));
+  #wake(what: Woken, key?: string): void {
+    for (const listener of this.#listeners) queueMicrotask(() => listener(what, key));
   }
 
   /** The store's clock in SQL. */

@@ -18,7 +18,7 @@ import type {
   StoredRecord,
   StoredResource,
   TextReplacement,
-  Woken,
+  WakeListener,
 } from "../../store.js";
 import { backlogOf, backlogStatements, countsValues } from "./backlog.js";
 import { Commits, entriesBatcher, readBatcher } from "./batches.js";
@@ -256,7 +256,7 @@ class PostgresStore implements Store {
     return numberAt(row, 0);
   }
 
-  onWake(listener: (what: Woken) => void): () => void {
+  onWake(listener: WakeListener): () => void {
     return this.#wake.on(listener);
   }
 }

@@ -19,6 +19,7 @@ import type {
   StoredRecord,
   StoredResource,
   TextReplacement,
+  WakeListener,
   Woken,
 } from "../../store.js";
 import { type Batcher, batcher } from "../batch.js";
@@ -65,7 +66,7 @@ export class EmbeddedStore implements SqliteStore {
   readonly #path: string;
   readonly #options: SqliteStoreOptions;
   readonly #living = new Set<string>();
-  readonly #listeners = new Set<(what: Woken) => void>();
+  readonly #listeners = new Set<WakeListener>();
   #opened: Opened | undefined;
   #requests = 0;
   #transactions = 0;
@@ -154,7 +155,7 @@ export class EmbeddedStore implements SqliteStore {
     const { answer, now } = await this.#ask({ kind: "commit", change });
     if (answer !== true) return { kind: "conflict" };
     if (change.wake) this.#wake("work");
-    if (change.followed) this.#wake("value");
+    if (change.followed) this.#wake("value", change.key);
     return { kind: "committed", at: now };
   }
 
@@ -218,14 +219,14 @@ export class EmbeddedStore implements SqliteStore {
     return (await this.#ask({ kind: "replace texts", key, replacements })).answer as number;
   }
 
-  onWake(listener: (what: Woken) => void): () => void {
+  onWake(listener: WakeListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   /** For all that makes something due, and for values: other journals on this store do not poll and hear of it in no other way. */
-  #wake(what: Woken): void {
-    for (const listener of this.#listeners) queueMicrotask(() => listener(what));
+  #wake(what: Woken, key?: string): void {
+    for (const listener of this.#listeners) queueMicrotask(() => listener(what, key));
   }
 
   #use(): Opened {
