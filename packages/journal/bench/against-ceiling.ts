@@ -1,7 +1,7 @@
+import { bestOf, inTurn, type Rounds } from "../../../tools/bench/rounds.js";
+import { median, medianRatio } from "../../../tools/bench/statistics.js";
 import type { Ceiling } from "./ceilings/ceiling.js";
 import { perSecond } from "./figure.js";
-import { bestOf, inTurn, type Rounds } from "./rounds.js";
-import { median, medianRatio } from "./statistics.js";
 
 export interface Contest {
   readonly ceiling: Ceiling;

@@ -1,6 +1,6 @@
 import { closeSync, fdatasyncSync, fsyncSync, openSync, unlinkSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { quantile } from "./statistics.js";
+import { quantile } from "../../../tools/bench/statistics.js";
 
 /** How long the disk takes to make 4 KiB durable, without which no figure here means anything elsewhere. */
 export interface FsyncTime {

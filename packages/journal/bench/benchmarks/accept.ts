@@ -1,6 +1,6 @@
+import { ratePerSecond } from "../../../../tools/bench/callers.js";
 import { againstCeiling } from "../against-ceiling.js";
 import type { Benchmark } from "../benchmark.js";
-import { ratePerSecond } from "../callers.js";
 import { ceilingOf } from "../ceilings/ceiling-of.js";
 import { acceptNew, changesOfAccept, openBench } from "../operations.js";
 import { connect, newPlace } from "../places.js";

@@ -1,10 +1,10 @@
+import { bestOf, inTurn } from "../../../../tools/bench/rounds.js";
+import { median, medianRatio } from "../../../../tools/bench/statistics.js";
 import type { Benchmark, Task } from "../benchmark.js";
 import { ceilingOf } from "../ceilings/ceiling-of.js";
 import { micros, perSecond } from "../figure.js";
 import { newPlace, type StoreName } from "../places.js";
 import { changesOfDraining, drain, openClaims, queue } from "../queues.js";
-import { bestOf, inTurn } from "../rounds.js";
-import { median, medianRatio } from "../statistics.js";
 
 const keys = 50;
 

@@ -1,8 +1,8 @@
 import type { Store } from "@osbert/journal";
 import type { SqliteStore } from "@osbert/journal/sqlite";
 import { interposedStore } from "@osbert/journal/testing";
+import { timeOf } from "../../../../tools/bench/callers.js";
 import type { Benchmark } from "../benchmark.js";
-import { timeOf } from "../callers.js";
 import { openBench } from "../operations.js";
 import { connect, newPlace } from "../places.js";
 

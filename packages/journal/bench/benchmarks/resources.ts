@@ -1,12 +1,12 @@
 import type { Journal, Store } from "@osbert/journal";
+import { timeOf } from "../../../../tools/bench/callers.js";
+import { inTurn } from "../../../../tools/bench/rounds.js";
+import { median, medianRatio } from "../../../../tools/bench/statistics.js";
 import type { Benchmark, Task } from "../benchmark.js";
-import { timeOf } from "../callers.js";
 import { micros } from "../figure.js";
 import { fill } from "../fill/fill.js";
 import { acceptNew, openBench } from "../operations.js";
 import { type Connected, connect, newPlace, type PostgresPlace, type SqlitePlace } from "../places.js";
-import { inTurn } from "../rounds.js";
-import { median, medianRatio } from "../statistics.js";
 
 const callers = 64;
 const few = 1_000;

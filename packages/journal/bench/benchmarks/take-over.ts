@@ -1,8 +1,8 @@
+import { median } from "../../../../tools/bench/statistics.js";
 import type { Benchmark } from "../benchmark.js";
 import { newPlace, type Place } from "../places.js";
 import { startProgram, wallMs } from "../program.js";
 import type { Told } from "../programs/successor.js";
-import { median } from "../statistics.js";
 import { firstStep, timeOfBareNode } from "../successors.js";
 
 const operations = 32;

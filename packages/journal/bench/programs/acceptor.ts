@@ -1,4 +1,4 @@
-import { timeOf } from "../callers.js";
+import { timeOf } from "../../../../tools/bench/callers.js";
 import { acceptNew, openBench } from "../operations.js";
 import { connect, type Place } from "../places.js";
 import { order, tell } from "../program.js";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { timeOf } from "../callers.js";
+import { timeOf } from "../../../../tools/bench/callers.js";
 import { openBench } from "../operations.js";
 import { connect, type Place } from "../places.js";
 import { order, tell } from "../program.js";
