@@ -6,6 +6,7 @@ import { type Client, createClient } from "@osbert/protocol/client";
 import { brokerFetch } from "@osbert/protocol/node";
 import { expect, onTestFinished } from "vitest";
 import type { BrokerPort } from "../src/brokers/broker-port.js";
+import { cancelReasons } from "../src/decisions/cancel-reasons.js";
 import { settleBind } from "../src/decisions/settle-bind.js";
 import { settleCreate } from "../src/decisions/settle-create.js";
 import { settleDelete } from "../src/decisions/settle-delete.js";
@@ -52,6 +53,15 @@ export interface LabOptions {
    * journal, and before and after each call, from the first `arm` on.
    */
   readonly dieAt?: number;
+  /** What is asked of the store before the one that goes on begins to. */
+  readonly whenDead?: (lab: DeadLab) => Promise<unknown>;
+}
+
+/** A platform that runs nothing. */
+export interface DeadLab {
+  accept(name: string, kind: Kind, input: object): Promise<string>;
+  /** What is open. */
+  cancelAll(name: string): Promise<void>;
 }
 
 export interface Wanted {
@@ -101,7 +111,7 @@ export async function executionLab(options: LabOptions = {}) {
     const opened: Journal = await openJournal({
       store,
       kinds: { ...instanceKinds(ports, settles), ...orphanKinds(ports), ...renewals },
-      ...(options.dieAt !== undefined && { leaseMs: 100, reached: life.reached }),
+      ...(options.dieAt !== undefined && { leaseMs: 400, reached: life.reached }),
     });
     life.dies = () => {
       restarted = opened
@@ -111,8 +121,16 @@ export async function executionLab(options: LabOptions = {}) {
           journal = next;
         });
     };
-    await opened.start();
     onTestFinished(() => opened.stop({ drainMs: 0 }));
+    if (killer.isKilled())
+      await options.whenDead?.({
+        accept: (name, kind, input) => acceptAt(opened, name, kind, "anna", { input }, false),
+        cancelAll: async (name) => {
+          const { items } = await opened.operations(keys.instance("dev", name));
+          for (const { id } of items) await cancel(opened, name, id);
+        },
+      });
+    await opened.start();
     return opened;
   };
   let restarted: Promise<void> = Promise.resolve();
@@ -194,6 +212,8 @@ export async function executionLab(options: LabOptions = {}) {
         input: { osbId, plan: planRef() },
         first: { offering: { id: offering.id, name: offering.name }, policy: options.policy },
       }),
+    /** As the commit of a delete does it. */
+    cancel: (name: string, operation: string) => cancel(journal, name, operation),
     ended: (name: string, operation: string) => alive((now) => endOf(now, name, operation)),
     data: async (name: string) => (await alive((now) => readInstance(now, name)))?.data,
     binding: async (name: string, binding: string) =>
@@ -249,11 +269,16 @@ function killAt(dieAt = Number.POSITIVE_INFINITY) {
       return arm;
     },
     moments: () => count,
+    isKilled: () => isKilled,
     isDying: () => isDying,
     begin() {
       isDying = false;
       let isDead = false;
-      const life = { dies: () => undefined as void, reached, fetch: over };
+      const life: { dies: () => void; reached: typeof reached; fetch: typeof fetch } = {
+        dies: () => undefined,
+        reached,
+        fetch: over,
+      };
       function reached(point: CrashPoint | "call" = "call"): void {
         if (!isArmed || isKilled || isDead || !moments.has(point) || ++count !== dieAt) return;
         isKilled = true;
@@ -396,6 +421,11 @@ function newBinding(osbId: string, by: string, now: number): BindingRecord {
     successor: null,
     message: null,
   };
+}
+
+function cancel(journal: Journal, name: string, operation: string): Promise<unknown> {
+  const by = { actor: { type: "user", subject: "anna" } } as const;
+  return journal.cancel(keys.instance("dev", name), operation, cancelReasons.deleting, by);
 }
 
 /** Whoever was killed while it did this does it again. */

@@ -32,7 +32,11 @@ const bind = (lab: ExecutionLab) => lab.bind("db", "app");
 const unbind = (lab: ExecutionLab) => lab.unbind("db", "app");
 const rotate = (lab: ExecutionLab) => lab.bind("db", "app-2", { predecessor: "app" });
 
-const lostThenRefused = ["done-reset", "400", "400"] as const;
+/** However often it is asked. */
+const lostThenRefused = (call: "provision" | "bind"): readonly Rule[] => [
+  { call, do: ["done-reset"] },
+  { call, do: "400" },
+];
 const one = [[1, 0]] as const;
 const none = [[0, 0]] as const;
 const bound = [[1, 1]] as const;
@@ -52,10 +56,9 @@ const stories: Readonly<Record<string, Story>> = {
     ends: ["succeeded"],
     there: one,
   },
-  // Whoever died before anything was sent asks once more than the others: then the list is not used up.
   "a create whose answer is lost, and which is then refused": {
     offering: "unfetchable",
-    rules: [{ call: "provision", do: lostThenRefused }],
+    rules: lostThenRefused("provision"),
     asks: create,
     ends: ["rejected"],
     there: none,
@@ -72,7 +75,7 @@ const stories: Readonly<Record<string, Story>> = {
   },
   "a create that fails, and is mitigated": {
     rules: [
-      { call: "provision", do: ["async-fails"] },
+      { call: "provision", do: "async-fails" },
       { call: "deprovision", do: ["done-reset"] },
     ],
     asks: create,
@@ -80,7 +83,10 @@ const stories: Readonly<Record<string, Story>> = {
     there: none,
   },
   "a create that is answered 409": {
-    rules: [{ call: "provision", do: ["done-409", "409"] }],
+    rules: [
+      { call: "provision", do: ["done-409"] },
+      { call: "provision", do: "409" },
+    ],
     asks: create,
     // Whoever died before it heard that finds it, where instances can be fetched.
     ends: ["conflict", "succeeded"],
@@ -114,7 +120,7 @@ const stories: Readonly<Record<string, Story>> = {
   "a bind whose answer is lost, and which is then refused": {
     offering: "unfetchable",
     before: isReady,
-    rules: [{ call: "bind", do: lostThenRefused }],
+    rules: lostThenRefused("bind"),
     asks: bind,
     ends: ["rejected"],
     there: one,

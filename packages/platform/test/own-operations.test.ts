@@ -1,7 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { cancelReasons } from "../src/decisions/cancel-reasons.js";
-import { keys } from "../src/records/keys.js";
 import { type ExecutionLab, executionLab } from "./execution-lab.js";
 
 /**
@@ -29,9 +27,7 @@ test("E10-24: a delete whose answer was lost, and which is then told that the br
   const create = await lab.create("db");
   await until(() => lab.sent().some((line) => line.endsWith("last_operation")));
   const deleted = await lab.delete("db");
-  await lab.journal.cancel(keys.instance("dev", "db"), create, cancelReasons.deleting, {
-    actor: { type: "user", subject: "anna" },
-  });
+  await lab.cancel("db", create);
   expect(await lab.ended("db", deleted)).toMatchObject({ kind: "succeeded" });
   await lab.quiet();
   expect(lab.broker.state().instances).toEqual([]);
@@ -49,9 +45,7 @@ test("E10-24: a delete that was lost and met another operation, which failed, is
   const update = await lab.update("db", { parameters: "{}" });
   await until(() => lab.sent().some((line) => line.endsWith("last_operation")));
   const deleted = await lab.delete("db");
-  await lab.journal.cancel(keys.instance("dev", "db"), update, cancelReasons.deleting, {
-    actor: { type: "user", subject: "anna" },
-  });
+  await lab.cancel("db", update);
   expect(await lab.ended("db", deleted)).toMatchObject({ kind: "succeeded" });
   expect(lab.broker.state().instances).toEqual([]);
   // The lost one, the busy one, and the one that did it.

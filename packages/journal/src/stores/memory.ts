@@ -130,11 +130,13 @@ class MemoryStore implements Store {
       const { dueAt, lease, epoch, lane } = shelf.record;
       if (dueAt === null) continue;
       if (dueAt > now) {
-        nextDueAt = dueAt;
+        nextDueAt = Math.min(nextDueAt ?? dueAt, dueAt);
         break;
       }
       const running = lease !== null && lease.until > now;
       const mine = running && lease.owner === request.owner;
+      // Its owner hears of what is due. If it is dead, nobody does: this store is not looked at again and again.
+      if (running && !mine) nextDueAt = Math.min(nextDueAt ?? lease.until, lease.until);
       if ((running && !mine) || claimed.length >= request.limit || roomOf(lane) <= 0) continue;
       room.set(lane, roomOf(lane) - 1);
       const until = now + request.leaseMs;

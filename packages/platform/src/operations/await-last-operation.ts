@@ -49,6 +49,8 @@ export type BrokerOperationEnd =
       readonly message: string;
       readonly usable: boolean | null;
       readonly repeatable: boolean | null;
+      /** The broker has not said so: it may still be at it. */
+      readonly uncertain: boolean;
     };
 
 /** Keeps the row of equal answers over restarts; nothing is written as long as the broker answers as it should. */
@@ -164,6 +166,7 @@ function endOf(last: LastOperationResponse): BrokerOperationEnd {
   return failed("operation failed", message, last);
 }
 
+/** `last`: what the broker said of it; missing: it did not. */
 function failed(
   found: "operation failed" | "operation timed out",
   message: string,
@@ -175,6 +178,7 @@ function failed(
     message: clipped(message, 2_000) ?? "",
     usable: typeof last?.instance_usable === "boolean" ? last.instance_usable : null,
     repeatable: typeof last?.update_repeatable === "boolean" ? last.update_repeatable : null,
+    uncertain: last === undefined,
   };
 }
 

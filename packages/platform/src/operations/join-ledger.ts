@@ -5,7 +5,7 @@ import type { InstanceOperation } from "./instance-operation.js";
 import type { RunPorts } from "./run-ports.js";
 
 /**
- * Waits for what the ledger has under these ids at the broker, so that there is one stream of DELETEs for them (E10-22). Answers whether there
+ * Waits until what the ledger has under these ids is gone at the broker, so that there is one stream of DELETEs for them (E10-22). Answers whether there
  * was something. What was held there waits no longer, because the user has said what is to become of it; but for what a broker answered 409
  * to, which may be somebody else's.
  */
@@ -19,7 +19,11 @@ export async function joinLedger(
   const { result: isThere } = await operation.transact(`ledger ${id}`, key, release);
   if (!isThere) return false;
   operation.describe("what an earlier attempt may have left at the broker is being deleted");
-  await awaitUndone(ports, operation, key, { name: `undone ${id}`, withinMs: Number.MAX_SAFE_INTEGER });
+  await awaitUndone(ports, operation, key, {
+    name: `undone ${id}`,
+    withinMs: Number.MAX_SAFE_INTEGER,
+    suffices: ["deleted", "absent"],
+  });
   return true;
 }
 

@@ -14,7 +14,7 @@ export interface Pauses {
   readonly failedDelete: readonly number[];
   /** From an attempt to create something of which nobody knows what it did to the next one, unless it is known to be undone before. */
   readonly recreateMs: number;
-  /** For so long may something come into being although the broker says that there is nothing: its answer to the create was lost. */
+  /** For so long may something come into being after it was deleted, because its answer to the create was lost: until then it is deleted again. */
   readonly lateMs: number;
   /** From acceptance until the first call, at most. Deletes have no such end. */
   readonly deadlineMs: number;
@@ -37,7 +37,8 @@ export const defaultPauses: Pauses = {
   deleting: { firstMs: minuteMs, longestMs: dayMs },
   failedDelete: [10 * minuteMs, 2 * hourMs, 20 * hourMs],
   recreateMs: 10 * minuteMs,
-  lateMs: 10 * minuteMs,
+  // Nobody waits for it, and a broker that makes a database before it answers takes longer than any of its callers wait.
+  lateMs: hourMs,
   deadlineMs: 7 * dayMs,
   polling: defaultPace,
 };

@@ -10,7 +10,7 @@ import { failure, refusal } from "./failure.js";
 import type { InstanceOperation } from "./instance-operation.js";
 import { readBroker } from "./read-broker.js";
 import { contextOf } from "./request-context.js";
-import { type FailedAttempt, mostAttempts, refused } from "./run-create.js";
+import { type FailedAttempt, left, mostAttempts, refused } from "./run-create.js";
 import { planOf } from "./run-delete.js";
 import type { RunPorts } from "./run-ports.js";
 import { type BrokerCall, budget, sendCall, type WhenLost } from "./send-call.js";
@@ -47,21 +47,20 @@ export async function runBind(ports: RunPorts, operation: BindOperation): Promis
       await planRetirement(operation);
       return result;
     }
-    const { left } = end;
     const hold = data.policy.orphans === "hold";
     const orphan =
-      left === null
+      end.left === null
         ? null
         : await suspectOrphan(ports, operation, {
             instance: data.osbId,
             binding,
             plan,
-            reason: left.reason,
-            mayComeLate: left.mayComeLate,
-            held: left.held || hold,
-            isConflict: left.isConflict,
+            reason: end.left.reason,
+            mayComeLate: end.left.mayComeLate,
+            held: end.left.held || hold,
+            isConflict: end.left.isConflict,
           });
-    if (orphan === null || left?.again !== true || hold || number >= mostAttempts) throw end.error(orphan);
+    if (orphan === null || end.left?.again !== true || hold || number >= mostAttempts) throw end.error(orphan);
   }
 }
 
@@ -80,17 +79,12 @@ async function bindOnce(ports: RunPorts, operation: BindOperation, attempt: Atte
         return { kind: "bound" };
       return refused(outcome);
     case "lost":
-      return resolve(ports, operation, attempt, outcome);
+      return resolve(ports, operation, attempt);
   }
 }
 
 /** E3: the broker is asked for the binding, then the identical request is sent once more; what is unclear after that is an orphan. */
-async function resolve(
-  ports: RunPorts,
-  operation: BindOperation,
-  attempt: Attempt,
-  lost: { readonly message: string; readonly status?: number | null },
-): Promise<AttemptEnd> {
+async function resolve(ports: RunPorts, operation: BindOperation, attempt: Attempt): Promise<AttemptEnd> {
   const found = await fetch(ports, operation, attempt, "fetched");
   if (found === "there") return { kind: "bound" };
   if (typeof found === "object") return unusable(found.unusable);
@@ -104,9 +98,8 @@ async function resolve(
     kind: "failed",
     error: (orphan) => refusal(again, { uncertain: true, orphan }),
     left: {
-      reason: isConflict ? `an answer was lost, and then the broker answered 409: ${again.message}` : again.message,
-      mayComeLate: lost.status == null,
-      held: false,
+      ...left(isConflict ? `an answer was lost, and then the broker answered 409: ${again.message}` : again.message),
+      mayComeLate: true,
       // It says that the id belongs to something that exists: that is not deleted because of it.
       isConflict,
       again: again.kind === "lost",
@@ -126,17 +119,17 @@ async function awaitBound(
   const { instance, binding, plan, which } = attempt;
   const of = { what, change: "create", instance, binding, plan } as const;
   const end = await awaitRunning(ports, operation, running, of);
-  if (end.kind === "lost" && !isResolved) return resolve(ports, operation, attempt, end);
+  if (end.kind === "lost" && !isResolved) return resolve(ports, operation, attempt);
   if (end.kind !== "succeeded") {
     const facts =
       end.kind === "failed"
         ? end
-        : { class: "operation lost" as const, message: "the broker knows nothing of the bind" };
-    const isOver = facts.class === "operation failed";
+        : { class: "operation lost" as const, message: "the broker knows nothing of the bind", uncertain: true };
+    const { message, uncertain } = facts;
     return {
       kind: "failed",
-      error: (orphan) => failure(facts.message, { class: facts.class, uncertain: !isOver, orphan }),
-      left: { reason: facts.message, mayComeLate: !isOver, held: false, isConflict: false, again: false },
+      error: (orphan) => failure(message, { class: facts.class, uncertain, orphan }),
+      left: { ...left(message), mayComeLate: uncertain },
     };
   }
   const found = await fetch(ports, operation, attempt, "credentials fetched");
@@ -280,6 +273,6 @@ function unusable(message: string): AttemptEnd {
   return {
     kind: "failed",
     error: (orphan) => failure(message, { class: "unusable answer", orphan }),
-    left: { reason: message, mayComeLate: false, held: false, isConflict: false, again: false },
+    left: left(message),
   };
 }

@@ -31,7 +31,10 @@ export interface FailedAttempt {
 /** What it may have left at the broker. */
 interface Left {
   readonly reason: string;
+  /** It is not known to be over: it may come into being after the broker has said that there is nothing. */
   readonly mayComeLate: boolean;
+  /** The broker said nothing at all, so that it is likely to be at it: the next attempt waits for more than that there is nothing yet. */
+  readonly isSilent: boolean;
   /** Someone has to say what is to become of it. */
   readonly held: boolean;
   readonly isConflict: boolean;
@@ -55,24 +58,27 @@ export async function runCreate(ports: RunPorts, operation: CreateOperation): Pr
       const { dashboardUrl, maintenance } = end;
       return { osbId, applied: { plan: input.plan, parameters: input.parameters, maintenance }, dashboardUrl };
     }
-    const { left } = end;
     const hold = operation.data.policy.orphans === "hold";
     const orphan =
-      left === null
+      end.left === null
         ? null
         : await suspectOrphan(ports, operation, {
             instance: osbId,
             binding: null,
             plan: input.plan,
-            reason: left.reason,
-            mayComeLate: left.mayComeLate,
-            held: left.held || hold,
-            isConflict: left.isConflict,
+            reason: end.left.reason,
+            mayComeLate: end.left.mayComeLate,
+            held: end.left.held || hold,
+            isConflict: end.left.isConflict,
           });
     await forget(operation, osbId);
-    if (orphan === null || left?.again !== true || hold || attempt >= mostAttempts) throw end.error(orphan);
+    if (orphan === null || end.left?.again !== true || hold || attempt >= mostAttempts) throw end.error(orphan);
     operation.describe("what the last attempt may have left is being deleted before the next one");
-    await awaitUndone(ports, operation, orphan, { name: `undone ${attempt}`, withinMs: ports.pauses.recreateMs });
+    await awaitUndone(ports, operation, orphan, {
+      name: `undone ${attempt}`,
+      withinMs: ports.pauses.recreateMs,
+      suffices: end.left.isSilent ? ["deleted"] : ["deleted", "absent"],
+    });
   }
 }
 
@@ -170,7 +176,7 @@ async function resolve(
   maintenance: string | null,
   which: string,
   message: string,
-  mayComeLate = true,
+  wasSilent = true,
 ): Promise<AttemptEnd> {
   const created = { kind: "created", dashboardUrl: null, maintenance } as const;
   if (await isThere(ports, operation, osbId, which)) return created;
@@ -194,14 +200,19 @@ async function resolve(
         ? refusal(again, { uncertain: true, orphan })
         : failure(reason, { class: "unknown", uncertain: true, orphan }),
     left: {
-      reason: isConflict ? `an answer was lost, and then the broker answered 409: ${reason}` : reason,
-      mayComeLate,
-      held: false,
+      ...left(isConflict ? `an answer was lost, and then the broker answered 409: ${reason}` : reason),
+      mayComeLate: true,
+      isSilent: wasSilent || (again.kind === "lost" && again.status === null),
       isConflict,
       // The broker has said that it does not do it.
       again: again.kind !== "refused",
     },
   };
+}
+
+/** What is to be deleted, where nothing more is known of it. */
+export function left(reason: string): Left {
+  return { reason, mayComeLate: false, isSilent: false, held: false, isConflict: false, again: false };
 }
 
 /** The broker said no. */
@@ -213,7 +224,7 @@ export function refused(outcome: Extract<CallOutcome, { readonly kind: "refused"
   return {
     kind: "failed",
     error: (orphan) => refusal(outcome, { orphan }),
-    left: isDoubtful ? { reason, mayComeLate: false, held: true, isConflict, again: false } : null,
+    left: isDoubtful ? { ...left(reason), held: true, isConflict } : null,
   };
 }
 
@@ -222,18 +233,19 @@ function accepted(end: {
   readonly class: "operation failed" | "operation timed out" | "unusable answer";
   readonly message: string;
   readonly usable: boolean | null;
+  readonly uncertain: boolean;
 }): AttemptEnd {
-  const { message, usable } = end;
-  const mayComeLate = end.class === "operation timed out";
+  const { message, usable, uncertain } = end;
   return {
     kind: "failed",
-    error: (orphan) => failure(message, { class: end.class, usable, uncertain: mayComeLate, orphan }),
-    left: { reason: message, mayComeLate, held: false, isConflict: false, again: false },
+    error: (orphan) => failure(message, { class: end.class, usable, uncertain, orphan }),
+    left: { ...left(message), mayComeLate: uncertain },
   };
 }
 
-function unexpected(kind: string): { class: "unusable answer"; message: string; usable: null } {
-  return { class: "unusable answer", message: `the broker's answer cannot be used: ${kind}`, usable: null };
+function unexpected(kind: string) {
+  const message = `the broker's answer cannot be used: ${kind}`;
+  return { class: "unusable answer", message, usable: null, uncertain: false } as const;
 }
 
 /** Whether the broker has it, where instances can be fetched. While it is being created it answers 404. */

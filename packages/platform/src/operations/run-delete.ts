@@ -25,8 +25,8 @@ export async function runDelete(ports: RunPorts, operation: DeleteOperation): Pr
   if (data.osbId === null) return { asked: joined };
   if (plan === null) throw failure("nobody knows which plan the instance has", { class: "preflight-drift" });
   const { wasGone } = await deleteAtBroker(ports, operation, { instance: data.osbId, plan: plan.id });
-  // The answer to the create never came, and there was nothing: a slow broker may still make it, and the ledger looks for that.
-  if (wasGone && data.applied === null)
+  // The answer to the create never came, or there was nothing: a slow broker may still make it, and the ledger looks for that.
+  if (data.applied === null && (wasGone || data.uncertainSince !== null))
     await suspectOrphan(ports, operation, {
       instance: data.osbId,
       binding: null,

@@ -1,6 +1,6 @@
 import { RetryLater, type TypedOperation } from "@osbert/journal";
 import type { OrphanData, OrphanShape } from "../records/orphan-record.js";
-import { awaitLastOperation, type PollMemory } from "./await-last-operation.js";
+import { awaitLastOperation, type BrokerOperationEnd, type PollMemory } from "./await-last-operation.js";
 import { callBroker } from "./call-broker.js";
 import { growingPauseMs } from "./pauses.js";
 import type { RunPorts } from "./run-ports.js";
@@ -15,39 +15,38 @@ const mostNotFound = 3;
 
 /**
  * Deletes at the broker what may be left there, for as long as it takes. No mark is written ahead: a DELETE may be sent again at any time, and the row
- * itself says what was to be deleted. Nobody's identity goes with it (P-ID-03).
+ * itself says what was to be deleted. Nobody's identity goes with it (P-ID-03). What may come late is deleted again, later each time, until its time
+ * is over, whatever the broker has said: a slow broker may finish the create after it has deleted what another attempt made (E8).
  */
 export async function runMitigate(
   ports: RunPorts,
   operation: MitigateOperation,
 ): Promise<OrphanShape["operations"]["mitigate"]["result"]> {
   const { data } = operation;
-  for (let round = 1; round <= mostRounds; round++) {
+  const { pauses, random } = ports;
+  const lateUntil = data.mayComeLate ? data.suspectedAt + pauses.lateMs : 0;
+  for (let round = 1, late = 0; round <= mostRounds; round++) {
     const answer = await sendDelete(ports, operation, round);
-    if (answer.kind === "done") return { status: "mitigated", at: ports.journal().now() };
-    const asked = {
-      name: `end of delete ${round}`,
-      broker: data.broker,
-      instance: data.instanceOsbId,
-      ...(data.bindingOsbId !== null && { binding: data.bindingOsbId }),
-      change: "delete",
-      serviceId: data.offering.id,
-      planId: data.plan.id,
-      operation: answer.operation,
-      at: answer.at,
-      retryAfterMs: answer.retryAfterMs,
-    } as const;
-    const maximum = ports.brokers.plan(data.broker, data.offering.id, data.plan.id)?.maximum_polling_duration;
-    const end = await awaitLastOperation(ports, operation, asked, maximum, memoryOf(operation));
-    if (end.kind === "succeeded" || end.kind === "gone") return { status: "mitigated", at: ports.journal().now() };
-    await note(operation, end.kind === "failed" ? end.message : "the broker knows nothing of the delete");
-    await operation.sleep(`before delete ${round + 1}`, growingPauseMs(ports.pauses.deleting, round - 1, ports.random));
+    if (answer.kind === "running") {
+      const end = await awaitDeleted(ports, operation, round, answer);
+      if (end.kind !== "succeeded" && end.kind !== "gone") {
+        await note(operation, end.kind === "failed" ? end.message : "the broker knows nothing of the delete");
+        await operation.sleep(`before delete ${round + 1}`, growingPauseMs(pauses.deleting, round - 1, random));
+        continue;
+      }
+    }
+    // By the time of the answer, which is recorded: whoever follows a process that died here decides the same.
+    if (answer.at >= lateUntil) return { status: "mitigated", at: ports.journal().now() };
+    if (answer.kind === "running") await noteGone(operation, "deleted");
+    operation.describe("it is gone; as its create may still come late, it is deleted again");
+    const pauseMs = Math.min(growingPauseMs(pauses.deleting, late++, random), Math.max(0, lateUntil - answer.at));
+    await operation.sleep(`before delete ${round + 1}`, pauseMs);
   }
   throw new Error("the broker has accepted every delete, and ended none");
 }
 
 type DeleteAnswer =
-  | { readonly kind: "done" }
+  | { readonly kind: "done"; readonly at: number }
   | {
       readonly kind: "running";
       readonly operation: string | null;
@@ -62,7 +61,6 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
   const { instanceOsbId: instance, bindingOsbId: binding } = data;
   const call = binding === null ? "deprovision" : "unbind";
   const hints = { serviceId: data.offering.id, planId: data.plan.id };
-  let current = data;
   const look = async ({ looks, signal }: { readonly looks: number; readonly signal: AbortSignal }) => {
     const options = { ...hints, requestId: newId(), signal };
     const came = await callBroker(
@@ -74,27 +72,51 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
       { signal },
     );
     const { answer, said, next, retryAfterMs } = came;
-    const now = ports.journal().now();
+    const at = ports.journal().now();
     if (answer?.kind === "accepted") {
       const named = answer.operation ?? null;
-      return { kind: "running", operation: named, retryAfterMs: retryAfterMs ?? null, at: now } as const;
+      return { kind: "running", operation: named, retryAfterMs: retryAfterMs ?? null, at } as const;
     }
-    // What was answered so may still come into being, as long as the broker may be at it.
-    const isAbsent = said.status === 410 || said.status === 404;
-    const mayCome = isAbsent && data.mayComeLate && now - data.suspectedAt < pauses.lateMs;
-    if (answer !== undefined && !mayCome) return { kind: "done" } as const;
-    current = await note(operation, said.message, said.status === 404);
-    const believes404 =
-      ports.brokers.broker(data.broker)?.quirks.notFoundMeansGone === true || (current.notFound ?? 0) >= mostNotFound;
-    if (said.status === 404 && believes404 && !mayCome) return { kind: "done" } as const;
+    if (answer !== undefined) {
+      await noteGone(operation, said.status === 410 ? "absent" : "deleted");
+      return { kind: "done", at } as const;
+    }
+    const { notFound = 0 } = await note(operation, said.message, said.status === 404);
+    const isQuirk = ports.brokers.broker(data.broker)?.quirks.notFoundMeansGone === true;
+    if (said.status === 404 && (isQuirk || notFound >= mostNotFound)) {
+      await noteGone(operation, "absent");
+      return { kind: "done", at } as const;
+    }
     operation.describe(`the broker has not deleted it yet: ${said.message}`);
     const isBusy = next === "wait" || next === "replace credentials" || said.status === null;
     const pauseMs = growingPauseMs(isBusy ? pauses.busy : pauses.deleting, looks, random);
-    const left = mayCome ? Math.max(0, data.suspectedAt + pauses.lateMs - now) : Number.POSITIVE_INFINITY;
     // Nobody waits for it, so that a broker's advice can only make it later.
-    throw new RetryLater(said.message, { afterMs: Math.max(retryAfterMs ?? 0, Math.min(pauseMs, left)) });
+    throw new RetryLater(said.message, { afterMs: Math.max(retryAfterMs ?? 0, pauseMs) });
   };
   return operation.poll(`answer to delete ${round}`, look, { everyMs: pausesAreThrown });
+}
+
+function awaitDeleted(
+  ports: RunPorts,
+  operation: MitigateOperation,
+  round: number,
+  answer: Extract<DeleteAnswer, { readonly kind: "running" }>,
+): Promise<BrokerOperationEnd> {
+  const { data } = operation;
+  const asked = {
+    name: `end of delete ${round}`,
+    broker: data.broker,
+    instance: data.instanceOsbId,
+    ...(data.bindingOsbId !== null && { binding: data.bindingOsbId }),
+    change: "delete",
+    serviceId: data.offering.id,
+    planId: data.plan.id,
+    operation: answer.operation,
+    at: answer.at,
+    retryAfterMs: answer.retryAfterMs,
+  } as const;
+  const maximum = ports.brokers.plan(data.broker, data.offering.id, data.plan.id)?.maximum_polling_duration;
+  return awaitLastOperation(ports, operation, asked, maximum, memoryOf(operation));
 }
 
 /** What the ledger tells of the last try. */
@@ -105,6 +127,14 @@ async function note(operation: MitigateOperation, lastAnswer: string, isNotFound
     return { data: noted };
   });
   return noted;
+}
+
+/** Once it was deleted, that there is nothing is no news. Of what cannot come late nobody needs it: its row ends. */
+async function noteGone(operation: MitigateOperation, gone: NonNullable<OrphanData["gone"]>): Promise<void> {
+  if (!operation.data.mayComeLate) return;
+  await operation.change(({ data }) =>
+    data.gone === gone || data.gone === "deleted" ? {} : { data: { ...data, gone, tries: data.tries + 1 } },
+  );
 }
 
 function memoryOf(operation: MitigateOperation): PollMemory {

@@ -38,8 +38,7 @@ export async function runUpdate(ports: RunPorts, operation: UpdateOperation): Pr
         }
         if (end.kind === "succeeded") return { text: input.text, dashboardUrl: outcome.dashboardUrl };
         if (end.kind === "failed") {
-          const { message, usable, repeatable } = end;
-          const uncertain = end.class === "operation timed out";
+          const { message, usable, repeatable, uncertain } = end;
           throw failure(message, { class: end.class, usable, repeatable, uncertain });
         }
         if (round >= mostRounds)

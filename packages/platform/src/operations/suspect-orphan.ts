@@ -12,7 +12,7 @@ export interface Suspicion {
   readonly binding: string | null;
   readonly plan: PlanRef;
   readonly reason: string;
-  /** The broker never answered, so that it may come into being later than it is looked for. */
+  /** Nobody knows that it is over, so that it may come into being later than it is looked for. */
   readonly mayComeLate: boolean;
   /** Nothing is deleted before someone has said so: what is known does not suffice for that. */
   readonly held: boolean;

@@ -26,8 +26,10 @@ export interface OrphanData {
   readonly operation: string;
   readonly reason: string;
   readonly suspectedAt: number;
-  /** The broker never answered: for a while it may come into being although the broker says that there is nothing. */
+  /** Nobody knows that it is over: for a while it may come into being after it was deleted, or the broker has said that there is nothing. */
   readonly mayComeLate: boolean;
+  /** What the broker has said meanwhile of something that may come late: that it has deleted it, or that there is nothing. */
+  readonly gone?: "deleted" | "absent";
   /** The broker answered 409: the id belongs to something that exists, and only a person may have that deleted. */
   readonly isConflict: boolean;
   /** `held`: waits for someone to say what is to become of it. */

@@ -1,0 +1,110 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { Misbehaviour } from "../src/testing/index.js";
+import { type ExecutionLab, executionLab } from "./execution-lab.js";
+
+/** A broker that answers so, and does it when the test says. */
+const late = (answer: Misbehaviour): Misbehaviour => ({ effect: "late", lateMs: 3_600_000, ...answer });
+const answered = (lab: ExecutionLab, method: string, id: string) =>
+  lab.broker.requests().filter((one) => one.method === method && one.path.endsWith(id) && one.delivered !== null);
+
+async function until(is: () => Promise<boolean> | boolean): Promise<void> {
+  for (let look = 0; look < 1_000; look++) {
+    if (await is()) return;
+    await pause(10);
+  }
+  throw new Error("it has not come to be");
+}
+
+test.each([{ status: 500 }, { answerBytes: 0 }])(
+  "E8: what is made late, after %j and after the broker said that there is nothing, is found and deleted",
+  async (answer) => {
+    const lab = await executionLab({
+      offering: "unfetchable",
+      pauses: { lateMs: 1_500 },
+      rules: [{ call: "provision", instance: "osb-db", do: late(answer) }],
+    });
+    const create = await lab.create("db");
+    await until(() => answered(lab, "DELETE", "osb-db").length > 0);
+    lab.broker.finishLate();
+    expect(await lab.ended("db", create)).toMatchObject({ kind: "succeeded" });
+    await lab.quiet();
+    await lab.checkNothingUnknown();
+    expect(lab.broker.state().instances).toHaveLength(1);
+    expect(await lab.orphans()).toMatchObject([{ state: "mitigated" }]);
+  },
+);
+
+test("E8: what is made late, after the second attempt was deleted, is found and deleted", async () => {
+  const lab = await executionLab({
+    offering: "unfetchable",
+    pauses: { lateMs: 1_500 },
+    rules: [{ call: "provision", instance: "osb-db", do: [late({ answerBytes: 0 }), "done-500"] }],
+  });
+  const create = await lab.create("db");
+  await until(() => answered(lab, "DELETE", "osb-db").some(({ delivered }) => delivered === 200));
+  lab.broker.finishLate();
+  expect(await lab.ended("db", create)).toMatchObject({ kind: "succeeded" });
+  await lab.quiet();
+  await lab.checkNothingUnknown();
+  expect(lab.broker.state().instances).toHaveLength(1);
+});
+
+test("E8: a binding that is made late, after a 500 and after the broker said that there is nothing, is found and deleted", async () => {
+  const lab = await executionLab({
+    offering: "unfetchable",
+    pauses: { lateMs: 1_500 },
+    rules: [{ call: "bind", binding: "osb-db-app", do: late({ status: 500 }) }],
+  });
+  await lab.ended("db", await lab.create("db"));
+  const bind = await lab.bind("db", "app");
+  await until(() => answered(lab, "DELETE", "osb-db-app").length > 0);
+  lab.broker.finishLate();
+  expect(await lab.ended("db", bind)).toMatchObject({ kind: "succeeded" });
+  await lab.quiet();
+  await lab.checkNothingUnknown();
+  expect(lab.broker.state().instances).toMatchObject([{ bindings: [expect.anything()] }]);
+});
+
+test("E8: a create whose polls are refused may go on: that the broker says there is nothing does not end the row", async () => {
+  const lab = await executionLab({
+    pauses: { lateMs: 1_500 },
+    rules: [
+      { call: "provision", do: "async-polls-refused" },
+      { call: "deprovision", do: [{ status: 410 }] },
+    ],
+  });
+  expect(await lab.ended("db", await lab.create("db"))).toMatchObject({ failure: { uncertain: true } });
+  await lab.quiet();
+  expect(lab.broker.state().instances).toEqual([]);
+});
+
+test("E10-22: a delete waits until the broker has deleted what a create left, and not for what may still come: the ledger looks for that", async () => {
+  const lab = await executionLab({
+    offering: "unfetchable",
+    policy: { orphans: "hold" },
+    pauses: { lateMs: 3_600_000 },
+    rules: [{ call: "provision", do: "done-500" }],
+  });
+  expect(await lab.ended("db", await lab.create("db"))).toMatchObject({ kind: "failed" });
+  expect(await lab.ended("db", await lab.delete("db"))).toMatchObject({ kind: "succeeded", result: { asked: true } });
+  expect(lab.broker.state().instances).toEqual([]);
+  expect(await lab.orphans()).toMatchObject([{ state: "open", endedAt: null }]);
+});
+
+test("E10-22: what a create makes late, after it was deleted together with its second attempt, is found and deleted", async () => {
+  const lab = await executionLab({
+    offering: "unfetchable",
+    pauses: { lateMs: 1_500 },
+    timeoutMs: 60_000,
+    rules: [{ call: "provision", do: [late({ answerBytes: 0 }), "done-hang"] }],
+  });
+  const create = await lab.create("db");
+  await until(() => lab.broker.state().instances.length > 0);
+  const deleted = await lab.delete("db");
+  await lab.cancel("db", create);
+  expect(await lab.ended("db", deleted)).toMatchObject({ kind: "succeeded" });
+  lab.broker.finishLate();
+  await lab.quiet();
+  expect(lab.broker.state().instances).toEqual([]);
+});
