@@ -193,3 +193,27 @@ test("an id that never was does not lead through the whole journal", async () =>
   expect(reads).toBe(2);
   await journal.stop();
 });
+
+test("what was accepted while the lease of a killed engine still held is run when it has run out", async () => {
+  const store = memoryStore();
+  const kinds = { job: { run: async () => "done" } };
+  const dead = await new Promise<string>((resolve, reject) => {
+    const reached: JournalOptions["reached"] = (point) => {
+      if (point === "before attempt") journal.then((one) => one.kill()).then(() => resolve("dead"), reject);
+    };
+    const journal = openJournal({ store, kinds, leaseMs: 200, reached });
+    journal
+      .then(async (one) => {
+        await one.start();
+        await one.transact("k", () => ({ result: null, change: { accept: [{ kind: "job" }] } }), { by });
+      })
+      .catch(reject);
+  });
+  expect(dead).toBe("dead");
+  const next = await openJournal({ store, kinds, leaseMs: 200 });
+  await next.start();
+  const accepting = next.transact("k", () => ({ result: null, change: { accept: [{ kind: "job" }] } }), { by });
+  const [second] = (await accepting).accepted;
+  expect(await next.ended("k", second?.id ?? "", { withinMs: 10_000 })).toEqual({ kind: "succeeded", result: "done" });
+  await next.stop();
+});

@@ -10,8 +10,10 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
   if (outcome.kind === "succeeded") {
     const { osbId, dashboardUrl, applied } = outcome.result;
     const failed = new Set(data.failures.map((failure) => failure.operation));
+    // If it was answered 409, it has turned out to be its own.
+    const { conflictId: _, ...known } = data;
     const ready = {
-      ...data,
+      ...known,
       osbId,
       applied,
       dashboardUrl,

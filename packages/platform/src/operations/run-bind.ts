@@ -143,6 +143,8 @@ async function awaitBound(
     whenLost: { ...budget, pause: ports.pauses.lost },
   });
   if (asked.kind === "done") return { kind: "bound" };
+  // It was never accepted, so that what has succeeded may be another's, as what has the id may be.
+  if (asked.kind === "refused" && asked.class === "conflict" && running.isAssumed === true) return refused(asked);
   return unusable("the broker has made the binding, and its credentials cannot be had");
 }
 

@@ -130,6 +130,7 @@ function provision(
     body: `${JSON.stringify(request)}${input.parameters ?? ""}`,
     send: (client, options) => client.provision(osbId, request, { ...options, ...text }),
     ahead: (now) => ({ ...now, osbId, askedPlan: input.plan }),
+    whenConflict: (now) => ({ ...now, conflictId: osbId }),
     lostBefore,
     whenLost: "tell",
   });

@@ -15,8 +15,10 @@ type DeleteOperation = InstanceOperation<"delete">;
 export async function runDelete(ports: RunPorts, operation: DeleteOperation): Promise<DeleteResult> {
   const { data, input } = operation;
   const plan = planOf(data);
+  const isConflict = data.osbId !== null && data.osbId === data.conflictId;
   if (input.mode === "abandon") {
-    if (data.osbId !== null && plan !== null) await abandon(ports, operation, data.osbId, plan);
+    if (data.osbId !== null && plan !== null)
+      await abandon(ports, operation, { instance: data.osbId, plan, isConflict });
     return { asked: false };
   }
   let joined = false;
@@ -24,6 +26,19 @@ export async function runDelete(ports: RunPorts, operation: DeleteOperation): Pr
     if (await joinLedger(ports, operation, { instance: former, binding: null })) joined = true;
   if (data.osbId === null) return { asked: joined };
   if (plan === null) throw failure("nobody knows which plan the instance has", { class: "preflight-drift" });
+  // Its create was stopped before it had found out whose it is: a person has to.
+  if (isConflict) {
+    await suspectOrphan(ports, operation, {
+      instance: data.osbId,
+      binding: null,
+      plan,
+      reason: "it was deleted after the broker had answered its create with 409",
+      mayComeLate: false,
+      held: true,
+      isConflict,
+    });
+    return { asked: joined };
+  }
   const { wasGone } = await deleteAtBroker(ports, operation, { instance: data.osbId, plan: plan.id });
   // The answer to the create never came, or there was nothing: a slow broker may still make it, and the ledger looks for that.
   if (data.applied === null && (wasGone || data.uncertainSince !== null))
@@ -40,14 +55,18 @@ export async function runDelete(ports: RunPorts, operation: DeleteOperation): Pr
 }
 
 /** E10-29: the instance, and each binding that may be there, has a row of its own before any of it is forgotten. */
-async function abandon(ports: RunPorts, operation: DeleteOperation, instance: string, plan: PlanRef): Promise<void> {
+async function abandon(
+  ports: RunPorts,
+  operation: DeleteOperation,
+  { instance, plan, isConflict }: { readonly instance: string; readonly plan: PlanRef; readonly isConflict: boolean },
+): Promise<void> {
   const reason = operation.input.reason ?? "abandoned";
-  await abandonToLedger(ports, operation, { instance, binding: null, plan, reason });
+  await abandonToLedger(ports, operation, { instance, binding: null, plan, reason, isConflict });
   for (let after: string | undefined; ; ) {
     const page = await operation.partsUnder("binding/", { limit: 100, ...(after !== undefined && { after }) });
     for (const { value } of page.items)
       if (value.phase !== "failed")
-        await abandonToLedger(ports, operation, { instance, binding: value.osbId, plan, reason });
+        await abandonToLedger(ports, operation, { instance, binding: value.osbId, plan, reason, isConflict: false });
     if (page.next === null) return;
     after = page.next;
   }

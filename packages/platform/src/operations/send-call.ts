@@ -24,6 +24,8 @@ export interface BrokerCall<Body> {
   readonly send: (client: Client, options: RequestOptions) => Promise<Changed<Body>>;
   /** What the instance is from the moment on in which this may have been sent. */
   readonly ahead?: (data: InstanceData) => InstanceData;
+  /** What the instance is once the broker has answered 409. It is kept before the answer is: a delete that comes in between must know. */
+  readonly whenConflict?: (data: InstanceData) => InstanceData;
   /**
    * Keeps what belongs in no entry, before the answer is recorded: a kill in between costs one more resolve, the other way round the
    * credentials would be lost. Answers why the answer cannot be used; `null`: it can.
@@ -153,6 +155,8 @@ export async function sendCall<Body extends object>(
       case "refresh catalog":
       case "fetch":
       case "delete again":
+        if (said.class === "conflict")
+          await operation.change(({ data }) => ({ data: call.whenConflict?.(data) ?? data }));
         return { kind: "refused", afterLost: call.lostBefore === true || mark.lost > 0, ...said };
     }
   };

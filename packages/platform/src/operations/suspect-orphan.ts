@@ -39,9 +39,9 @@ export async function suspectOrphan(
 export async function abandonToLedger(
   ports: RunPorts,
   operation: InstanceOperation,
-  left: Pick<Suspicion, "instance" | "binding" | "plan" | "reason">,
+  left: Pick<Suspicion, "instance" | "binding" | "plan" | "reason" | "isConflict">,
 ): Promise<string> {
-  return intoLedger(ports, operation, { ...left, mayComeLate: false, isConflict: false, state: "abandoned" }, []);
+  return intoLedger(ports, operation, { ...left, mayComeLate: false, state: "abandoned" }, []);
 }
 
 async function intoLedger(

@@ -73,6 +73,8 @@ export interface InstanceData {
   readonly applied: AppliedState | null;
   /** The plan that the last create named at the broker: a delete before its answer is known must name it, too. */
   readonly askedPlan?: PlanRef;
+  /** An id to which the broker answered 409: while it is the instance's, nothing is deleted under it, because it may be another's (E10-63). */
+  readonly conflictId?: string;
   readonly dashboardUrl: string | null;
   /** What the active call asks for, for whoever looks: which operation, since when. */
   readonly attempt: { readonly operation: string; readonly call: string; readonly since: number } | null;

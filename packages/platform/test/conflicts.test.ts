@@ -1,0 +1,96 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { type ExecutionLab, executionLab } from "./execution-lab.js";
+
+/** 409 says that the id belongs to something that exists: whatever comes after it, no DELETE does that nobody looked at (E10-63). */
+const deletes = (lab: ExecutionLab) => lab.sent().filter((line) => line.startsWith("DELETE"));
+
+async function until(is: () => boolean): Promise<void> {
+  for (let look = 0; look < 500; look++) {
+    if (is()) return;
+    await pause(10);
+  }
+  throw new Error("it has not come to be");
+}
+
+test.each(["drain", "abandon"] as const)(
+  "E10-63: a delete (%s) while a create that was answered 409 is polled is not sent: the row of the ledger waits for a person",
+  async (mode) => {
+    const lab = await executionLab({
+      offering: "unfetchable",
+      rules: [
+        { call: "provision", do: ["done-500", "409"] },
+        { call: "poll", do: { status: 404 } },
+      ],
+    });
+    const create = await lab.create("db");
+    await until(() => lab.sent().some((line) => line.endsWith("last_operation")));
+    const deleted = await lab.delete("db", { mode });
+    await lab.cancel("db", create);
+    expect(await lab.ended("db", deleted)).toMatchObject({ kind: "succeeded", result: { asked: false } });
+    await lab.quiet();
+    expect(deletes(lab)).toEqual([]);
+    expect(await lab.orphans()).toMatchObject([{ state: mode === "abandon" ? "abandoned" : "held", isConflict: true }]);
+    await lab.checkNothingUnknown();
+  },
+);
+
+/** The moments before that are those before the attempt, the step and the call, and after the call: what nobody has kept nobody knows. */
+const heardAt = 5;
+
+test("E10-63: a delete after a create was answered 409 is not sent, wherever that create was interrupted", async () => {
+  const interrupted = async (dieAt: number) => {
+    let deleted = "";
+    const lab = await executionLab({
+      dieAt,
+      offering: "unfetchable",
+      rules: [{ call: "provision", do: "409" }],
+      whenDead: async (dead) => {
+        await dead.cancelAll("db");
+        deleted = await dead.accept("db", "delete", { mode: "drain", reason: null });
+      },
+    });
+    lab.arm();
+    const create = await lab.create("db");
+    const end = await lab.ended("db", create);
+    if (deleted !== "") await lab.ended("db", deleted);
+    await lab.quiet();
+    return { moments: lab.moments(), end: end.kind, deletes: deletes(lab), orphans: await lab.orphans() };
+  };
+  const { moments } = await interrupted(Number.POSITIVE_INFINITY);
+  const ats = Array.from({ length: moments - heardAt + 1 }, (_, more) => heardAt + more);
+  const ends = await Promise.all(ats.map(interrupted));
+  for (const [at, end] of ends.entries()) {
+    expect(end.deletes, `killed at ${ats[at]}`).toEqual([]);
+    expect(end.orphans, `killed at ${ats[at]}`).toMatchObject([{ state: "held", isConflict: true }]);
+  }
+  expect(ends.some(({ end }) => end === "cancelled")).toBe(true);
+});
+
+test("E10-63: a bind that was lost, met a busy broker and is then answered 409 may be another's: it is not deleted", async () => {
+  const lab = await executionLab({
+    offering: "unfetchable",
+    rules: [
+      { call: "bind", do: ["reset", "concurrency", "409"] },
+      { call: "poll-binding", do: { status: 200, body: { state: "succeeded" } } },
+    ],
+  });
+  await lab.ended("db", await lab.create("db"));
+  expect(await lab.ended("db", await lab.bind("db", "app"))).toMatchObject({ failure: { class: "conflict" } });
+  await lab.quiet();
+  expect(deletes(lab)).toEqual([]);
+  expect(await lab.orphans()).toMatchObject([{ state: "held", isConflict: true, bindingOsbId: "osb-db-app" }]);
+});
+
+test("E10-63: what was answered 409 and turned out to be its own is deleted as any other", async () => {
+  const lab = await executionLab({
+    offering: "unfetchable",
+    rules: [
+      { call: "provision", do: ["done-500", "409"] },
+      { call: "poll", do: { status: 200, body: { state: "succeeded" } } },
+    ],
+  });
+  expect(await lab.ended("db", await lab.create("db"))).toMatchObject({ kind: "succeeded" });
+  expect(await lab.ended("db", await lab.delete("db"))).toMatchObject({ kind: "succeeded", result: { asked: true } });
+  expect(lab.broker.state().instances).toEqual([]);
+});
