@@ -23,12 +23,17 @@ export type {
   OrphanView,
   Platform,
   QueuedIntent,
+  Quotas,
+  QuotaUsage,
   RegisterBroker,
   Rotations,
   RotationView,
   StartCampaign,
   UpdateInstance,
+  Visibilities,
   WantedFreeze,
+  WantedQuota,
+  WantedVisibility,
 } from "./platform.js";
 export { type OpenedPlatform, openPlatform, type PlatformOptions } from "./queue/open-platform.js";
 export {

@@ -19,7 +19,9 @@ import type {
 import type { InstanceRef } from "./records/keys.js";
 import type { OrphanData } from "./records/orphan-record.js";
 import type { PreflightReport } from "./records/preflight-report.js";
+import type { Quota } from "./records/quota-record.js";
 import type { RotationData } from "./records/rotation-record.js";
+import type { Visibility } from "./records/visibility-record.js";
 
 /** Who asks for a change, and how it is to be taken. */
 export interface Asking {
@@ -287,6 +289,30 @@ export interface Freezes {
 
 export type WantedFreeze = Pick<Freeze, "reason"> & Partial<Omit<Freeze, "id" | "by" | "at">>;
 
+/** How many instances spaces may have. What is there stays when a quota is lowered (E10-50). */
+export interface Quotas {
+  list(): readonly Quota[];
+  /** A new one, or in place of the one that has the name. */
+  set(name: string, wanted: WantedQuota, asking: Asking): Promise<Quota>;
+  remove(name: string, asking: Asking): Promise<void>;
+  /** Those that hold in a space, with how many instances count for each now. */
+  usage(space: string): Promise<readonly QuotaUsage[]>;
+}
+
+export type WantedQuota = Pick<Quota, "limit"> & Partial<Pick<Quota, "space" | "broker" | "offering" | "plan">>;
+
+export type QuotaUsage = Quota & { readonly used: number };
+
+/** Offerings and plans that are offered in some spaces only. Instances that are there already stay and can be changed. */
+export interface Visibilities {
+  list(): readonly Visibility[];
+  /** A new one, or in place of the one that has the name. */
+  set(name: string, wanted: WantedVisibility, asking: Asking): Promise<Visibility>;
+  remove(name: string, asking: Asking): Promise<void>;
+}
+
+export type WantedVisibility = Pick<Visibility, "broker" | "offering" | "spaces"> & Partial<Pick<Visibility, "plan">>;
+
 /** Bindings that expire, or are to be renewed: each is replaced on time, and the old one kept for a while. */
 export interface Rotations {
   /** What comes next, soonest first. */
@@ -339,6 +365,8 @@ export interface Platform {
   readonly instances: Instances;
   readonly orphans: Orphans;
   readonly freezes: Freezes;
+  readonly quotas: Quotas;
+  readonly visibilities: Visibilities;
   readonly rotations: Rotations;
   readonly campaigns: Campaigns;
   /** Begins to play queues against brokers. */

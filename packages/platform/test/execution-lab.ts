@@ -326,6 +326,7 @@ export function brokerPort(
     relist: async () => undefined,
     checkParameters: () => ({ kind: "fine" }),
     freezes: () => [],
+    visibilities: () => [],
   };
 }
 

@@ -10,6 +10,7 @@ import {
 import type { OfferingRecord } from "../src/records/broker-record.js";
 import type { Freeze } from "../src/records/freeze-record.js";
 import { preflightRules } from "../src/records/preflight-report.js";
+import type { Visibility } from "../src/records/visibility-record.js";
 
 const schema = (type: string) => ({
   parameters: {
@@ -53,6 +54,7 @@ const offering: OfferingRecord = {
 const schemas = new PlanSchemas();
 const fresh: PreflightState = {
   ...{ space: "space", name: "orders", brokerName: "acme", offering, instance: null, freezes: [], now: 1_000 },
+  visibilities: [],
   health: { state: "ok", since: 0, message: null, failures: 0 },
   checkParameters: (plan, use, parameters) => schemas.check(plan, use, parameters),
 };
@@ -74,6 +76,11 @@ const rotate = (expiresAt: string | null): PreflightIntent => ({
   binding: "b2",
   predecessorExpiresAt: expiresAt,
 });
+const visibility: Visibility = {
+  ...{ name: "v", broker: "acme", offering: "db", plan: "large", spaces: ["other"], by: "olga", at: 0 },
+};
+const ofOffering: Visibility = { ...visibility, name: "all", plan: null };
+const fullQuota = { severity: "error", rule: "quota", path: null, message: "full" } as const;
 const freeze: Freeze = {
   ...{ id: "1", space: "space", broker: null, plan: null, by: "olga", at: 0, reason: "move", effect: "reject" },
   ...{ deletesExempt: true, until: 2_000 },
@@ -220,6 +227,37 @@ const cases: readonly (readonly [
   ["a delete whose offering nobody has any more", { op: "delete" }, { ...existing, offering: undefined }, []],
   ["an adoption of what nobody manages", { op: "adopt", plan: "small" }, withPhase("unmanaged"), []],
   ["an adoption under a name that is taken", { op: "adopt", plan: "small" }, existing, ["error phase"]],
+  [
+    "a plan that is not offered in the space",
+    create("large"),
+    { ...fresh, visibilities: [visibility] },
+    ["error plan-not-visible"],
+  ],
+  [
+    "a plan that is offered in the space",
+    create("large"),
+    { ...fresh, visibilities: [{ ...visibility, spaces: ["space"] }] },
+    [],
+  ],
+  [
+    "a plan whose offering is offered elsewhere",
+    create("large"),
+    { ...fresh, visibilities: [ofOffering] },
+    ["error plan-not-visible"],
+  ],
+  [
+    "a plan with a rule of its own",
+    create("large"),
+    { ...fresh, visibilities: [ofOffering, { ...visibility, spaces: ["space"] }] },
+    [],
+  ],
+  [
+    "a change of what is not offered here any more",
+    update(null, "{}"),
+    { ...existing, visibilities: [ofOffering] },
+    [],
+  ],
+  ["a space that is full", create("large"), { ...fresh, found: [fullQuota] }, ["error quota"]],
   ["a change that is frozen", update(null, "{}"), { ...existing, freezes: [freeze] }, ["error frozen"]],
   [
     "a change that will wait",

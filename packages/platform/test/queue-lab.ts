@@ -123,6 +123,7 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
     journal,
     brokers: port,
     offerings: () => [{ broker: "b", offering, leftAt: null, plansLeft: [] }],
+    quotas: { reserve: async () => ({ findings: [], until: null, release: async () => undefined }) },
     platformName: "osbert",
     newId: () => `id-${++number}`,
   });
@@ -179,5 +180,6 @@ const port: BrokerPort = {
   sawBindsCollide: () => undefined,
   checkParameters: () => ({ kind: "fine" }),
   freezes: () => [],
+  visibilities: () => [],
   relist: async () => undefined,
 };

@@ -302,6 +302,36 @@ const freeze = object({
   until: nullable(time),
 });
 
+const quota = object({
+  name: text,
+  space: described(nullable(text), "null: it holds for each space on its own."),
+  broker: nullable(text),
+  offering: described(nullable(text), "Its id."),
+  plan: described(nullable(text), "Its id."),
+  limit: number,
+  by: text,
+  at: time,
+});
+
+const quotaUsage = object({
+  name: text,
+  broker: nullable(text),
+  offering: nullable(text),
+  plan: nullable(text),
+  limit: number,
+  used: described(number, "Instances that count for it: those that are there, and those that are asked for."),
+});
+
+const visibility = object({
+  name: text,
+  broker: text,
+  offering: described(text, "Its id."),
+  plan: described(nullable(text), "Its id; null: all plans that have no rule of their own."),
+  spaces: list(text),
+  by: text,
+  at: time,
+});
+
 /** Told apart in the document by their names. */
 export const namedShapes = {
   State: state,
@@ -322,6 +352,9 @@ export const namedShapes = {
   Campaign: campaign,
   CampaignTarget: campaignTarget,
   Freeze: freeze,
+  Quota: quota,
+  QuotaUsage: quotaUsage,
+  Visibility: visibility,
 } as const;
 
 const parameters = described(
@@ -390,15 +423,15 @@ export const apiDescriptions = {
   },
 
   offerings: {
-    summary: "The marketplace: what can be had, and in which plans.",
+    summary: "The marketplace: what can be had in a space, or in any of the caller's, and in which plans.",
     role: "see",
-    query: ["broker", "name", ...paging],
+    query: ["space", "broker", "name", ...paging],
     answer: page(offeringSummary),
   },
   offering: {
     summary: "One offering by its name or id, with the schemas of its plans.",
     role: "see",
-    query: ["broker"],
+    query: ["space", "broker"],
     answer: offering,
   },
 
@@ -611,4 +644,43 @@ export const apiDescriptions = {
     statuses: [201],
   },
   thaw: { summary: "Ends a freeze.", role: "operate", answer: nothing },
+
+  quotas: { summary: "How many instances spaces may have.", role: "operate", answer: page(quota) },
+  setQuota: {
+    summary: "Sets a quota by its name. Instances that are there stay, also if it is lower than their number.",
+    role: "operate",
+    body: object({
+      limit: described(number, "Instances of one space: those that are there, and those that are asked for."),
+      space: described(optional(text), "Missing: it holds for each space on its own."),
+      broker: described(optional(text), "Missing: of any broker."),
+      offering: described(optional(text), "Its id; missing: any."),
+      plan: described(optional(text), "Its id; missing: any."),
+    }),
+    answer: quota,
+  },
+  removeQuota: { summary: "Removes a quota.", role: "operate", answer: nothing },
+  quotasOfSpace: {
+    summary: "Quotas that hold in a space, and what is used of them.",
+    role: "see",
+    answer: page(quotaUsage),
+  },
+
+  visibilities: { summary: "What is offered in some spaces only.", role: "operate", answer: page(visibility) },
+  setVisibility: {
+    summary:
+      "Offers an offering, or one of its plans, in these spaces only. Instances that are there stay, and can be changed and deleted.",
+    role: "operate",
+    body: object({
+      broker: text,
+      offering: described(text, "Its id."),
+      plan: described(optional(text), "Its id; missing: all plans that have no rule of their own."),
+      spaces: described(list(text), "Empty: nowhere."),
+    }),
+    answer: visibility,
+  },
+  removeVisibility: {
+    summary: "Removes a visibility: what no rule names is offered everywhere.",
+    role: "operate",
+    answer: nothing,
+  },
 } as const satisfies Readonly<Record<ApiRouteName, ApiRouteDescription>>;

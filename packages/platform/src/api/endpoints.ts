@@ -5,10 +5,10 @@ import { PlatformError } from "../errors.js";
 import type { Admitted, Asking, CreateInstance, InstanceView, RegisterBroker } from "../platform.js";
 import { targetStates } from "../records/campaign-record.js";
 import { deleteModes, type InstancePolicy, phases } from "../records/instance-record.js";
-import { hasRole, spacesOf } from "./access.js";
+import { checkAccess, hasRole, spacesOf } from "./access.js";
 import { type ApiRequest, askingOf, choiceIn, flagIn, invalid, refOf, seqIn, textIn } from "./api-request.js";
 import type { apiDescriptions } from "./descriptions.js";
-import { findOffering, marketplace } from "./marketplace.js";
+import { findOffering, marketplace, type Offers, offeredIn } from "./marketplace.js";
 import { memberText } from "./member-text.js";
 import { openApiDocument } from "./open-api.js";
 import type { ApiRouteName } from "./routes.js";
@@ -25,10 +25,15 @@ export const endpoints: Readonly<Record<ApiRouteName, Endpoint>> = {
     return ok({ name, role: access.role, spaces: spaces === "all" ? null : spaces });
   },
 
-  offerings: ({ platform, query }) =>
-    ok(marketplace(platform.brokers, { ...readPaging(query), ...textsIn(query, "broker", "name") })),
-  offering: ({ platform, query, matched }) =>
-    ok(bodyOf.offering(findOffering(platform.brokers, matched.offering, textIn(query, "broker")))),
+  offerings: (request) =>
+    ok(
+      marketplace(offeredTo(request), {
+        ...readPaging(request.query),
+        ...textsIn(request.query, "broker", "name"),
+      }),
+    ),
+  offering: (request) =>
+    ok(bodyOf.offering(findOffering(offeredTo(request), request.matched.offering, textIn(request.query, "broker")))),
 
   brokers: async ({ platform }) => ok({ items: (await platform.brokers.list()).map(bodyOf.broker), next: null }),
   broker: async ({ platform, matched }) =>
@@ -260,7 +265,39 @@ export const endpoints: Readonly<Record<ApiRouteName, Endpoint>> = {
     await request.platform.freezes.thaw(request.matched.freeze, askingOf(request));
     return ok({});
   },
+
+  quotas: ({ platform }) => ok({ items: platform.quotas.list().map(bodyOf.quota), next: null }),
+  async setQuota(request) {
+    const { limit, space = null, broker = null, offering = null, plan = null } = bodyAs(request, "setQuota");
+    const wanted = { limit, space, broker, offering, plan };
+    return ok(bodyOf.quota(await request.platform.quotas.set(request.matched.quota, wanted, askingOf(request))));
+  },
+  async removeQuota(request) {
+    await request.platform.quotas.remove(request.matched.quota, askingOf(request));
+    return ok({});
+  },
+  quotasOfSpace: async ({ platform, matched: { space } }) =>
+    ok({ items: (await platform.quotas.usage(space)).map(bodyOf.quotaUsage), next: null }),
+
+  visibilities: ({ platform }) => ok({ items: platform.visibilities.list().map(bodyOf.visibility), next: null }),
+  async setVisibility(request) {
+    const { plan = null, ...rest } = bodyAs(request, "setVisibility");
+    const wanted = { ...rest, plan };
+    const { visibility } = request.matched;
+    return ok(bodyOf.visibility(await request.platform.visibilities.set(visibility, wanted, askingOf(request))));
+  },
+  async removeVisibility(request) {
+    await request.platform.visibilities.remove(request.matched.visibility, askingOf(request));
+    return ok({});
+  },
 };
+
+/** What is offered in the space that is asked about, or in any of the caller's. */
+function offeredTo({ platform, caller, query }: ApiRequest): Offers {
+  const space = textIn(query, "space");
+  if (space !== undefined) checkAccess(caller, "see", space);
+  return offeredIn(platform, space === undefined ? spacesOf(caller.access) : [space]);
+}
 
 const usualLines = 100;
 const longestReason = 1_000;

@@ -1,9 +1,27 @@
 import type { Paging } from "@osbert/server";
 import { PlatformError } from "../errors.js";
-import type { Brokers, OfferedService } from "../platform.js";
+import type { Brokers, OfferedService, Platform } from "../platform.js";
+import { isVisible } from "../records/visibility-record.js";
 import { bodyOf } from "./views.js";
 
 const usualPage = 100;
+
+export type Offers = Pick<Brokers, "offerings">;
+
+/** What is offered in these spaces: with the plans that are, and without offerings that have none. */
+export function offeredIn(
+  { brokers, visibilities }: Pick<Platform, "brokers" | "visibilities">,
+  spaces: readonly string[] | "all",
+): Offers {
+  const rules = visibilities.list();
+  if (spaces === "all" || rules.length === 0) return brokers;
+  const seen = ({ offering, ...offered }: OfferedService): readonly OfferedService[] => {
+    const what = { broker: offered.broker, offering: offering.id };
+    const plans = offering.plans.filter((plan) => isVisible(rules, { ...what, plan: plan.id }, spaces));
+    return plans.length === 0 ? [] : [{ ...offered, offering: { ...offering, plans } }];
+  };
+  return { offerings: (broker) => brokers.offerings(broker).flatMap(seen) };
+}
 
 /** Offerings by broker and name, a page at a time: a catalog may have thousands. */
 export function marketplace(

@@ -68,6 +68,15 @@ export const apiRoutes = [
   ["GET", `${base}/freezes`, "freezes"],
   ["POST", `${base}/freezes`, "freeze"],
   ["DELETE", `${base}/freezes/:freeze`, "thaw"],
+
+  ["GET", `${base}/quotas`, "quotas"],
+  ["PUT", `${base}/quotas/:quota`, "setQuota"],
+  ["DELETE", `${base}/quotas/:quota`, "removeQuota"],
+  ["GET", `${base}/spaces/:space/quotas`, "quotasOfSpace"],
+
+  ["GET", `${base}/visibilities`, "visibilities"],
+  ["PUT", `${base}/visibilities/:visibility`, "setVisibility"],
+  ["DELETE", `${base}/visibilities/:visibility`, "removeVisibility"],
 ] as const;
 
 export type ApiRouteName = (typeof apiRoutes)[number][2];

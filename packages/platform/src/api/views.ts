@@ -12,10 +12,13 @@ import type {
   OperationView,
   OrphanView,
   QueuedIntent,
+  QuotaUsage,
   RotationView,
 } from "../platform.js";
 import type { Freeze } from "../records/freeze-record.js";
 import type { AppliedState, InstancePolicy, PathChange } from "../records/instance-record.js";
+import type { Quota } from "../records/quota-record.js";
+import type { Visibility } from "../records/visibility-record.js";
 import type { namedShapes } from "./descriptions.js";
 import { jsonText } from "./write-json.js";
 
@@ -269,6 +272,20 @@ export const bodyOf = {
 
   target: ({ space, instance, state, operation, message, tries }: CampaignTarget): Body<"CampaignTarget"> => ({
     ...{ space, instance, state, operation, message, tries },
+  }),
+
+  quota: ({ name, space, broker, offering, plan, limit, by, at }: Quota): Body<"Quota"> => ({
+    ...{ name, space, broker, offering, plan, limit, by },
+    at: timeOf(at),
+  }),
+
+  quotaUsage: ({ name, broker, offering, plan, limit, used }: QuotaUsage): Body<"QuotaUsage"> => ({
+    ...{ name, broker, offering, plan, limit, used },
+  }),
+
+  visibility: ({ name, broker, offering, plan, spaces, by, at }: Visibility): Body<"Visibility"> => ({
+    ...{ name, broker, offering, plan, spaces, by },
+    at: timeOf(at),
   }),
 
   freeze: (freeze: Freeze): Body<"Freeze"> => ({

@@ -3,6 +3,7 @@ import type { Client } from "@osbert/protocol/client";
 import type { CheckParameters } from "../decisions/preflight.js";
 import type { BrokerData, OfferingRecord } from "../records/broker-record.js";
 import type { Freeze } from "../records/freeze-record.js";
+import type { Visibility } from "../records/visibility-record.js";
 
 /** What decisions and operations need of registered brokers. All of it is answered from this process's copies, but for the calls. */
 export interface BrokerPort {
@@ -20,6 +21,8 @@ export interface BrokerPort {
   readonly checkParameters: CheckParameters;
   /** All freezes that there are; `freezeOf` tells which one holds for an instance. */
   freezes(): readonly Freeze[];
+  /** What is offered in some spaces only; `isVisible` tells of a plan. */
+  visibilities(): readonly Visibility[];
   /** Reads the catalog again soon. */
   relist(broker: string): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import type { Journal, OperationKinds } from "@osbert/journal";
-import type { Brokers, Freezes } from "../platform.js";
+import type { Brokers, Freezes, Visibilities } from "../platform.js";
 import { brokerRecords } from "../records/broker-record.js";
 import { keys } from "../records/keys.js";
 import { Breaker, byItself } from "./breaker.js";
@@ -10,6 +10,7 @@ import { FollowedFreezes } from "./freezes.js";
 import { PlanSchemas } from "./plan-schemas.js";
 import { Registrations } from "./registrations.js";
 import { removeBroker } from "./remove-broker.js";
+import { FollowedVisibilities } from "./visibilities.js";
 
 export interface OpenBrokersOptions {
   /** Asked only from `open` on: the journal is opened with the kinds of this. */
@@ -26,6 +27,7 @@ export interface OpenedBrokers {
   readonly port: BrokerPort;
   readonly brokers: Brokers;
   readonly freezes: Freezes;
+  readonly visibilities: Visibilities;
   /** Takes copies of all that is registered, and follows them. */
   open(): Promise<void>;
   close(): void;
@@ -36,6 +38,7 @@ export function openBrokers({ journal, random = Math.random }: OpenBrokersOption
   const breaker = new Breaker(journal, copies);
   const schemas = new PlanSchemas();
   const freezes = new FollowedFreezes(journal);
+  const visibilities = new FollowedVisibilities(journal);
   const announce = (name: string) => changeIndex(journal(), (names) => [...new Set([...names, name])].sort());
   const withdraw = (name: string) => changeIndex(journal(), (names) => names.filter((other) => other !== name));
   const registrations = new Registrations({ journal, copies, breaker, announce });
@@ -53,18 +56,26 @@ export function openBrokers({ journal, random = Math.random }: OpenBrokersOption
       sawBindsCollide: (name, offering) => breaker.sawBindsCollide(name, offering),
       checkParameters: (plan, use, parameters) => schemas.check(plan, use, parameters),
       freezes: () => freezes.list(),
+      visibilities: () => visibilities.list(),
       relist: async (name) => void (await registrations.ask(name, byItself)),
     },
     brokers: registrations,
     freezes,
+    visibilities: {
+      list: () => visibilities.list(),
+      set: (name, wanted, asking) => visibilities.setRule(name, wanted, asking),
+      remove: (name, asking) => visibilities.remove(name, asking),
+    },
     async open() {
       await breaker.open();
       await freezes.open();
+      await visibilities.open();
       await copies.open();
     },
     close() {
       copies.close();
       freezes.close();
+      visibilities.close();
     },
   };
 }

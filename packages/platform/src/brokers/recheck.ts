@@ -40,6 +40,7 @@ export function recheck(port: BrokerPort, now: () => number): (operation: Rechec
     if (intent === undefined) return null;
     const report = preflight(intent, {
       ...{ space: ref.space, name: ref.name, brokerName: data.broker, freezes: [], now: now() },
+      visibilities: port.visibilities(),
       health: port.broker(data.broker)?.health,
       offering: port.offering(data.broker, data.offering.id),
       instance:

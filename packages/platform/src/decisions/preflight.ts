@@ -11,6 +11,7 @@ import { type Freeze, freezeOf } from "../records/freeze-record.js";
 import type { Phase } from "../records/instance-record.js";
 import { isName, nameRule } from "../records/name.js";
 import type { PreflightFinding, PreflightReport, PreflightRule } from "../records/preflight-report.js";
+import { isVisible, type Visibility } from "../records/visibility-record.js";
 
 /** What is wanted, as far as it can be looked at before a broker is asked. Plans by id; parameters as JSON text. */
 export type PreflightIntent =
@@ -42,6 +43,9 @@ export interface PreflightState {
     readonly bindings: number;
   } | null;
   readonly freezes: readonly Freeze[];
+  readonly visibilities: readonly Visibility[];
+  /** What was found before: what quotas say, which are counted and not looked at. */
+  readonly found?: readonly PreflightFinding[];
   readonly now: number;
   readonly checkParameters: CheckParameters;
 }
@@ -71,6 +75,7 @@ export function preflight(intent: PreflightIntent, state: PreflightState): Prefl
     ...lookAtPhase(intent, state),
     ...lookAtFreezes(intent, state),
     ...lookAtPlan(intent, state),
+    ...(state.found ?? []),
   ];
   return { ok: findings.every(({ severity }) => severity !== "error"), findings };
 }
@@ -143,14 +148,14 @@ function lookAtPlan(intent: PreflightIntent, state: PreflightState): readonly Pr
   switch (intent.op) {
     case "create":
     case "adopt": {
-      const target = lookAtTarget(offering, intent.plan);
+      const target = lookAtTarget(offering, intent.plan, state);
       const parameters = intent.op === "create" ? intent.parameters : null;
       return [...target.findings, ...lookAtParameters(state, target.plan, "create", parameters)];
     }
     case "update": {
       if (intent.plan === null || intent.plan === instance?.plan)
         return lookAtParameters(state, present, "update", intent.parameters);
-      const target = lookAtTarget(offering, intent.plan);
+      const target = lookAtTarget(offering, intent.plan, state);
       return [
         ...target.findings,
         ...lookAtPlanChange(offering, present, target.plan, instance?.bindings ?? 0),
@@ -173,12 +178,16 @@ function lookAtPlan(intent: PreflightIntent, state: PreflightState): readonly Pr
 function lookAtTarget(
   record: OfferingRecord,
   id: string,
+  { visibilities, brokerName, space }: PreflightState,
 ): { readonly plan: ServicePlan | undefined; readonly findings: readonly PreflightFinding[] } {
   const plan = planOf(record, id);
   const name = record.offering.name;
   if (record.leftAt !== null)
     return { plan, findings: [error("offering-left", `${name} has left the catalog of its broker`, "/offering")] };
   if (plan === undefined) return { plan, findings: [error("plan-unknown", `${name} has no such plan`, "/plan")] };
+  const what = { broker: brokerName, offering: record.offering.id, plan: id };
+  if (!isVisible(visibilities, what, [space]))
+    return { plan, findings: [error("plan-not-visible", `${name} has no plan ${plan.name} in this space`, "/plan")] };
   const hasLeft = Object.hasOwn(record.plansLeft, id);
   return {
     plan,

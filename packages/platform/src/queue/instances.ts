@@ -54,16 +54,21 @@ import {
 } from "../records/instance-record.js";
 import { type InstanceRef, instanceRef, keys } from "../records/keys.js";
 import { isName, nameRule } from "../records/name.js";
+import type { PreflightFinding } from "../records/preflight-report.js";
+import type { Counted } from "../records/quota-record.js";
 import { unlocks } from "../records/unlock-record.js";
-import { findPlan } from "./find-plan.js";
+import { isVisible } from "../records/visibility-record.js";
+import { type FoundPlan, findPlan } from "./find-plan.js";
 import { instanceSummary, instanceView, stateAfter } from "./instance-view.js";
 import { journalLine } from "./journal-line.js";
+import type { JournalQuotas, QuotaVerdict } from "./quotas.js";
 import { resourceAfter, type Seen } from "./resource-after.js";
 
 export interface InstancesPorts {
   readonly journal: Journal;
   readonly brokers: BrokerPort;
   readonly offerings: (broker?: string) => readonly OfferedService[];
+  readonly quotas: Pick<JournalQuotas, "reserve">;
   /** The word before originating identities, and in contexts. */
   readonly platformName: string;
   /** Ids at brokers: never one twice. */
@@ -105,7 +110,7 @@ export class JournalInstances implements Instances {
 
   async update(ref: InstanceRef, wanted: UpdateInstance, asking: Asking): Promise<Admitted> {
     checkParameters(wanted.parameters);
-    const plan = wanted.plan === undefined ? null : await this.#planOf(ref, wanted.plan);
+    const plan = wanted.plan === undefined ? null : (await this.#planOf(ref, wanted.plan)).plan;
     const text = { plan, parameters: wanted.parameters ?? null, maintenance: null };
     return this.#update(ref, { op: "update", text, after: wanted.after ?? [] }, asking, wanted);
   }
@@ -306,10 +311,21 @@ export class JournalInstances implements Instances {
 
   async #create(ref: InstanceRef, wanted: CreateInstance, osbId: string | null, asking: Asking): Promise<Admitted> {
     checkParameters(wanted.parameters);
-    const found = findPlan(this.#ports.offerings(wanted.broker), wanted);
+    const offered = this.#ports.offerings(wanted.broker);
+    // What is not offered in the space makes no name ambiguous there.
+    const here = offered.filter((one) => this.#isOfferedIn(ref.space, one));
+    const found = findPlan(here.length > 0 ? here : offered, wanted);
     const { parameters = null, policy = {} } = wanted;
     const decide = (desk: Desk) => admitCreate(desk, { ...found, parameters, policy, osbId });
-    return this.#ask(ref, osbId === null ? "create" : "adopt", wanted, asking, decide, { likelyNew: true });
+    return this.#ask(
+      ref,
+      osbId === null ? "create" : "adopt",
+      wanted,
+      asking,
+      decide,
+      { likelyNew: true },
+      counted(found),
+    );
   }
 
   async #update(
@@ -319,7 +335,11 @@ export class JournalInstances implements Instances {
     asked: object,
   ): Promise<Admitted> {
     const failedCreate = await this.#failedCreate(ref);
-    return this.#ask(ref, wanted.op, asked, asking, (desk) => admitUpdate(desk, { ...wanted, failedCreate }), {});
+    // Only another plan, or what could not be created before, takes a place that it did not have.
+    const plan = wanted.text.plan ?? failedCreate?.plan;
+    const what = plan === undefined ? undefined : await this.#countedOf(ref, plan.id);
+    const decide = (desk: Desk) => admitUpdate(desk, { ...wanted, failedCreate });
+    return this.#ask(ref, wanted.op, asked, asking, decide, {}, what);
   }
 
   async #bind(
@@ -389,9 +409,11 @@ export class JournalInstances implements Instances {
   /** The same create once more, with a new id at the broker: what waited behind it goes on when it succeeds. */
   async #recreate(ref: InstanceRef, plan: string, parameters: string | null, asking: Asking): Promise<Admitted> {
     const failedCreate = await this.#failedCreate(ref);
-    const text = { plan: await this.#planOf(ref, plan), parameters, maintenance: null };
+    const found = await this.#planOf(ref, plan);
+    const text = { plan: found.plan, parameters, maintenance: null };
     const wanted: WantedUpdate = { op: "update", text, after: [], failedCreate };
-    return this.#ask(ref, "create", { retried: text }, asking, (desk) => admitUpdate(desk, wanted), {});
+    const decide = (desk: Desk) => admitUpdate(desk, wanted);
+    return this.#ask(ref, "create", { retried: text }, asking, decide, {}, counted(found));
   }
 
   async #ask(
@@ -401,9 +423,29 @@ export class JournalInstances implements Instances {
     asking: Asking,
     decide: (desk: Desk) => Admitting,
     sees: Sees,
+    takes?: Counted,
+  ): Promise<Admitted> {
+    keyOf(ref);
+    if (takes === undefined) return this.#askNow(ref, op, wanted, asking, decide, sees, undefined);
+    const quota = await this.#ports.quotas.reserve(ref, takes, asking);
+    try {
+      return await this.#askNow(ref, op, wanted, asking, decide, sees, quota);
+    } finally {
+      await quota.release();
+    }
+  }
+
+  async #askNow(
+    ref: InstanceRef,
+    op: IntentName,
+    wanted: object,
+    asking: Asking,
+    decide: (desk: Desk) => Admitting,
+    sees: Sees,
+    quota: QuotaVerdict | undefined,
   ): Promise<Admitted> {
     const key = keyOf(ref);
-    const request = this.#request(ref, op, wanted, asking);
+    const request = this.#request(ref, op, wanted, asking, quota);
     let inputs: Inputs = new Map();
     for (let tries = 0; tries < mostTries; tries++) {
       const { result, accepted, seen } = await this.#decide(key, { ...request, inputs }, asking.by, decide, sees);
@@ -466,7 +508,7 @@ export class JournalInstances implements Instances {
     return this.#mustRead(ref);
   }
 
-  #request(ref: InstanceRef, op: IntentName, wanted: object, asking: Asking): Request {
+  #request(ref: InstanceRef, op: IntentName, wanted: object, asking: Asking, quota?: QuotaVerdict): Request {
     const { platformName, newId } = this.#ports;
     const { actor } = asking.by;
     const { subject } = actor;
@@ -489,24 +531,37 @@ export class JournalInstances implements Instances {
       catalogOf: (broker) => this.#ports.brokers.broker(broker)?.catalog.revision ?? 0,
       inputs: null,
       newId: newId(),
-      preflight: (intent, desk, offered) => this.#preflight(ref, intent, desk, offered),
+      preflight: (intent, desk, offered) => {
+        // The place may be another's by now.
+        if (quota?.until != null && desk.now >= quota.until)
+          throw new PlatformError("unavailable", "it took too long; try again");
+        return this.#preflight(ref, intent, desk, offered, quota?.findings ?? []);
+      },
     };
   }
 
-  #preflight(ref: InstanceRef, intent: Parameters<typeof preflight>[0], { data, desired, now }: Desk, found: Offered) {
+  #preflight(
+    ref: InstanceRef,
+    intent: Parameters<typeof preflight>[0],
+    { data, desired, now }: Desk,
+    offered: Offered,
+    found: readonly PreflightFinding[],
+  ) {
     const { brokers } = this.#ports;
     // What could not be created has no plan, and is deleted all the same (E10-28): nothing may become a trap.
     const plan = desired?.plan.id ?? data?.applied?.plan.id ?? (intent.op === "delete" ? "" : undefined);
     return preflight(intent, {
       ...pickRef(ref),
-      brokerName: found.broker,
-      health: brokers.broker(found.broker)?.health,
-      offering: brokers.offering(found.broker, found.offering.id),
+      brokerName: offered.broker,
+      health: brokers.broker(offered.broker)?.health,
+      offering: brokers.offering(offered.broker, offered.offering.id),
       instance:
         data === undefined || plan === undefined
           ? null
           : { phase: data.phase, plan, usable: data.usable, bindings: data.bindings },
       freezes: brokers.freezes(),
+      visibilities: brokers.visibilities(),
+      found,
       now,
       checkParameters: brokers.checkParameters,
     });
@@ -576,12 +631,26 @@ export class JournalInstances implements Instances {
     return found.operation;
   }
 
+  #isOfferedIn(space: string, { broker, offering }: OfferedService): boolean {
+    const rules = this.#ports.brokers.visibilities();
+    return offering.plans.some((plan) => isVisible(rules, { broker, offering: offering.id, plan: plan.id }, [space]));
+  }
+
+  async #countedOf(ref: InstanceRef, plan: string): Promise<Counted | undefined> {
+    const data = instances.resource(await this.#journal.read(keyOf(ref)))?.data;
+    return data == null ? undefined : { broker: data.broker, offering: data.offering.id, plan };
+  }
+
   async #planOf(ref: InstanceRef, plan: string) {
     const data = instances.resource(await this.#journal.read(keyOf(ref)))?.data;
     if (data == null) throw new PlatformError("not-found", "there is no such instance");
     const { broker, offering } = data;
-    return findPlan(this.#ports.offerings(broker), { broker, offering: offering.id, plan }).plan;
+    return findPlan(this.#ports.offerings(broker), { broker, offering: offering.id, plan });
   }
+}
+
+function counted({ broker, offering, plan }: FoundPlan): Counted {
+  return { broker, offering: offering.id, plan: plan.id };
 }
 
 function seenBy(

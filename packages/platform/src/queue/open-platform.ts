@@ -14,6 +14,7 @@ import type { Platform } from "../platform.js";
 import { openRotations } from "../rotations/open-rotations.js";
 import { JournalInstances } from "./instances.js";
 import { JournalOrphans } from "./orphans.js";
+import { JournalQuotas } from "./quotas.js";
 import { unlockKinds } from "./unlock-kinds.js";
 
 export interface PlatformOptions extends Omit<JournalOptions, "kinds"> {
@@ -56,12 +57,18 @@ export async function openPlatform(options: PlatformOptions): Promise<OpenedPlat
     ...(options.random && { random: options.random }),
     ...(pauses && { pauses }),
   };
+  const quotas = new JournalQuotas({
+    journal,
+    brokers: async () => (await brokers.brokers.list()).map(({ name }) => name),
+    newId,
+  });
   // Asked only by what runs, which is after all of it is open.
   const instances = (): JournalInstances =>
     new JournalInstances({
       journal: journal(),
       brokers: brokers.port,
       offerings: (broker) => brokers.brokers.offerings(broker),
+      quotas,
       platformName,
       newId,
     });
@@ -80,6 +87,7 @@ export async function openPlatform(options: PlatformOptions): Promise<OpenedPlat
   });
   try {
     await brokers.open();
+    await quotas.open();
   } catch (error) {
     await opened.stop();
     throw error;
@@ -89,6 +97,8 @@ export async function openPlatform(options: PlatformOptions): Promise<OpenedPlat
     instances: instances(),
     orphans: new JournalOrphans(opened),
     freezes: brokers.freezes,
+    quotas,
+    visibilities: brokers.visibilities,
     rotations: rotations.rotations,
     campaigns: campaigns.campaigns,
     journal: opened,
@@ -97,6 +107,7 @@ export async function openPlatform(options: PlatformOptions): Promise<OpenedPlat
       // What runs needs its brokers to the end.
       await journal().stop();
       brokers.close();
+      quotas.close();
     },
   };
 }

@@ -12,6 +12,10 @@ export const keys = {
   brokerIndex: "platform/brokers",
   /** Freezes that hold for many instances: one followed value. */
   freezes: "platform/freezes",
+  /** How many instances spaces may have, and what is offered in some of them only: a followed value each. */
+  quotas: "platform/quotas",
+  visibilities: "platform/visibilities",
+  reservations: (space: string): string => `reservation/${space}`,
   orphan: (broker: string, instance: string, binding: string | null): string =>
     binding === null ? `orphan/${broker}/${instance}` : `orphan/${broker}/${instance}/${binding}`,
   orphansOf: (broker: string): string => `orphan/${broker}/`,

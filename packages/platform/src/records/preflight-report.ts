@@ -21,6 +21,8 @@ export const preflightRules = {
   "offering-left": "it is still in the catalog",
   "plan-unknown": "the offering has the plan",
   "plan-left": "the plan is still in the catalog",
+  "plan-not-visible": "the plan is offered in the space",
+  quota: "the space has room for it",
   phase: "the instance is in a phase that allows it",
   unusable: "the broker has not said that the instance cannot be used",
   "plan-not-updateable": "the plan may be changed",

@@ -15,6 +15,8 @@ import type {
 import type { Freeze } from "../../src/records/freeze-record.js";
 import type { AppliedState } from "../../src/records/instance-record.js";
 import type { InstanceRef } from "../../src/records/keys.js";
+import type { Quota } from "../../src/records/quota-record.js";
+import type { Visibility } from "../../src/records/visibility-record.js";
 
 const at = Date.UTC(2030, 0, 1);
 
@@ -190,6 +192,23 @@ export function memoryPlatform() {
       },
       thaw: async () => undefined,
     },
+    quotas: {
+      list: () => [aQuota],
+      async set(name, wanted, asking) {
+        asked.push({ what: "set quota", asking, wanted });
+        return { ...aQuota, ...wanted, name };
+      },
+      remove: async () => undefined,
+      usage: async () => [{ ...aQuota, used: 2 }],
+    },
+    visibilities: {
+      list: () => [aVisibility],
+      async set(name, wanted, asking) {
+        asked.push({ what: "set visibility", asking, wanted });
+        return { ...aVisibility, ...wanted, name };
+      },
+      remove: async () => undefined,
+    },
     orphans: {
       list: async () => ({ items: [orphan("orphan/one/a")], next: null }),
       mitigate: async (key) => orphan(key),
@@ -305,6 +324,17 @@ const aCampaign: CampaignView = {
 };
 
 const aTarget = { space: "team", instance: "db", operation: null, message: null, tries: 0 };
+
+const aQuota: Quota = {
+  ...{ name: "few", space: "team", broker: null, offering: null, plan: null },
+  ...{ limit: 3, by: "root", at: 0 },
+};
+
+/** Of a plan that nobody offers. */
+const aVisibility: Visibility = {
+  ...{ name: "for-team", broker: "one", offering: "rare", plan: null },
+  ...{ spaces: ["team"], by: "root", at: 0 },
+};
 
 const aFreeze: Freeze = {
   ...{ id: "f", space: null, broker: null, plan: null, by: "root", at, reason: "night", effect: "queue" },

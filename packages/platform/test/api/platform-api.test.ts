@@ -45,6 +45,17 @@ describe("the API of a platform", () => {
     await ask("POST", "/freezes", { ...root, body: { reason: "night", space: "team", until: "2031-01-01T00:00:00Z" } });
     await ask("DELETE", "/freezes/f", root);
     await ask("GET", "/spaces/team/rotations");
+    expect((await ask("PUT", "/quotas/few", { ...root, body: { limit: 3, space: "team" } })).body).toMatchObject({
+      ...{ name: "few", limit: 3, space: "team", broker: null },
+    });
+    await ask("GET", "/quotas", root);
+    expect((await ask("GET", "/spaces/team/quotas")).body.items).toMatchObject([{ name: "few", limit: 3, used: 2 }]);
+    await ask("DELETE", "/quotas/few", root);
+    const rule = { broker: "one", offering: "rare", spaces: ["team"] };
+    expect((await ask("PUT", "/visibilities/v", { ...root, body: rule })).body).toMatchObject({ ...rule, plan: null });
+    await ask("GET", "/visibilities", root);
+    await ask("DELETE", "/visibilities/v", root);
+    for (const path of ["/quotas", "/visibilities"]) expect((await ask("GET", path)).status).toBe(403);
 
     expect((await ask("PATCH", db, { body: { plan: "large" } })).status).toBe(202);
     expect((await ask("PATCH", db, { body: {} })).body.result).toBe("unchanged");

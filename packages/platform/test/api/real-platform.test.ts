@@ -109,3 +109,26 @@ test("a refused delete leaves the instance as it was; freezes hold changes back"
   await ask("DELETE", `/freezes/${frozen.body.id}`, { as: "root" });
   expect((await ask("PATCH", db, { body: { parameters: { a: 2 } } })).status).toBe(202);
 });
+
+test("quotas and visibilities, over the API: what is not offered in a space is not in its marketplace", async () => {
+  const { ask, idle } = await realPlatform();
+  const root = { as: "root" };
+  const [offered] = (await ask("GET", "/offerings?name=misbehaving")).body.items;
+  const good = offered.plans.find(({ name }: { name: string }) => name === "good");
+  const rule = { broker: "b", offering: offered.id, spaces: [] };
+  await ask("PUT", "/visibilities/nobody", { ...root, body: rule });
+  await ask("PUT", "/visibilities/good", { ...root, body: { ...rule, plan: good.id, spaces: ["team"] } });
+  const [seen] = (await ask("GET", "/offerings?name=misbehaving&space=team")).body.items;
+  expect(seen.plans).toEqual([good]);
+  expect((await ask("GET", `/offerings/${offered.id}`)).body.offering.plans).toHaveLength(1);
+  expect((await ask("GET", "/offerings?name=misbehaving&space=other", root)).body.items).toEqual([]);
+  expect((await ask("GET", "/offerings?name=misbehaving", root)).body.items).toEqual([offered]);
+  expect((await ask("GET", "/offerings?space=other")).status).toBe(404);
+
+  await ask("PUT", "/quotas/one", { ...root, body: { limit: 1, space: "team", broker: "b" } });
+  await ask("PUT", db, { body: { offering: "misbehaving", plan: "good" } });
+  await idle();
+  const more = await ask("PUT", "/spaces/team/instances/more", { body: { offering: "misbehaving", plan: "good" } });
+  expect([more.status, more.body.details.report.findings[0].rule]).toEqual([422, "quota"]);
+  expect((await ask("GET", "/spaces/team/quotas")).body.items).toMatchObject([{ name: "one", limit: 1, used: 1 }]);
+});

@@ -1,0 +1,212 @@
+import type { Journal, ListedOperation } from "@osbert/journal";
+import { FollowedRules } from "../brokers/followed-rules.js";
+import { PlatformError } from "../errors.js";
+import type { Asking, Quotas, QuotaUsage, WantedQuota } from "../platform.js";
+import { type InstanceData, type IntentBrief, instances } from "../records/instance-record.js";
+import { type InstanceRef, instanceRef, keys } from "../records/keys.js";
+import { isName, nameRule } from "../records/name.js";
+import type { PreflightFinding } from "../records/preflight-report.js";
+import {
+  type Counted,
+  countsFor,
+  type Quota,
+  quotasOf,
+  type Reservation,
+  reservationRecords,
+} from "../records/quota-record.js";
+
+export interface QuotasPorts {
+  readonly journal: () => Journal;
+  /** Names of all that are registered. */
+  readonly brokers: () => Promise<readonly string[]>;
+  readonly newId: () => string;
+}
+
+/** What quotas say to a request, and how long that counts. */
+export interface QuotaVerdict {
+  readonly findings: readonly PreflightFinding[];
+  /** What is accepted later than this is not covered by it. `null`: no quota is concerned. */
+  readonly until: number | null;
+  /** When the request is decided: from then on the instance counts itself, or there is none. */
+  release(): Promise<void>;
+}
+
+const largestLimit = 100_000;
+const longestText = 1_000;
+const instancesAtOnce = 100;
+const mostReservations = 1_000;
+/** Whoever reserved and was never heard of again keeps the place for so long. A request takes seconds. */
+const reservedMs = 5 * 60_000;
+/** What is accepted is accepted well before the place is given to others. */
+const coveredMs = 4 * 60_000;
+
+const unconcerned: QuotaVerdict = { findings: [], until: null, release: async () => undefined };
+
+/**
+ * Quotas are counted, not kept: an instance counts by what its own record says, so that a failure, a drop or an end releases it with the very commit
+ * that says so (E6), and a killed process leaves nothing to put right. So that two requests do not both see the last place, each reserves one
+ * first, in the journal of the space: in that order they count each other, until the instance counts itself.
+ *
+ * The order is the promise: the reservation is durable before instances are counted, and goes after the instance is accepted. Whoever reserves
+ * later finds the reservation, or the instance.
+ */
+export class JournalQuotas implements Quotas {
+  readonly #ports: QuotasPorts;
+  readonly #rules: FollowedRules<Quota>;
+
+  constructor(ports: QuotasPorts) {
+    this.#ports = ports;
+    this.#rules = new FollowedRules({ journal: ports.journal, key: keys.quotas, what: "quota", most: 500 });
+  }
+
+  open(): Promise<void> {
+    return this.#rules.open();
+  }
+
+  close(): void {
+    this.#rules.close();
+  }
+
+  list(): readonly Quota[] {
+    return this.#rules.list();
+  }
+
+  async set(name: string, wanted: WantedQuota, asking: Asking): Promise<Quota> {
+    const { space = null, broker = null, offering = null, plan = null, limit } = wanted;
+    if (space !== null && !isName(space)) throw new PlatformError("invalid", `the name of a space ${nameRule}`);
+    for (const [what, text] of Object.entries({ broker, offering, plan }))
+      if (text !== null && (typeof text !== "string" || text === "" || text.length > longestText))
+        throw new PlatformError("invalid", `the ${what} of a quota is a text`);
+    if (!Number.isSafeInteger(limit) || limit < 0 || limit > largestLimit)
+      throw new PlatformError("invalid", `the limit of a quota is a whole number up to ${largestLimit}`);
+    const at = this.#ports.journal().now();
+    return this.#rules.set({ name, space, broker, offering, plan, limit, by: asking.by.actor.subject, at }, asking);
+  }
+
+  remove(name: string, asking: Asking): Promise<void> {
+    return this.#rules.remove(name, asking);
+  }
+
+  async usage(space: string): Promise<readonly QuotaUsage[]> {
+    const quotas = quotasOf(this.list(), space);
+    const used = await this.#count(space, quotas);
+    return quotas.map((quota) => ({ ...quota, used: used.get(quota.name)?.size ?? 0 }));
+  }
+
+  /** E10-49: reserves a place for an instance of this plan, where a quota has to say something to it. A dry run looks, and reserves nothing. */
+  async reserve({ space, name }: InstanceRef, what: Counted, { by, dryRun = false }: Asking): Promise<QuotaVerdict> {
+    const quotas = quotasOf(this.list(), space).filter((quota) => countsFor(quota, what));
+    if (quotas.length === 0) return unconcerned;
+    const id = this.#ports.newId();
+    const mine = { id, instance: name, broker: what.broker, offering: what.offering, plan: what.plan };
+    const { at, before } = await this.#enter(space, mine, by, dryRun);
+    const release = async (): Promise<void> => {
+      // Whoever cannot be told now forgets it when its time is over.
+      if (!dryRun) await this.#leave(space, id, by).catch(() => undefined);
+    };
+    try {
+      const used = await this.#count(space, quotas);
+      const findings = quotas.flatMap((quota) => fullness(quota, name, used.get(quota.name) ?? new Set(), before));
+      return { findings, until: at + coveredMs, release };
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  }
+
+  /** Answers who reserved before. */
+  async #enter(
+    space: string,
+    mine: Omit<Reservation, "at">,
+    by: Asking["by"],
+    isDry: boolean,
+  ): Promise<{ readonly at: number; readonly before: readonly Reservation[] }> {
+    const enter = reservationRecords.decide<{ at: number; before: readonly Reservation[] }>((resource, now) => {
+      const before = (resource?.data?.reservations ?? []).filter(({ at }) => now - at < reservedMs);
+      if (isDry) return { result: { at: now, before } };
+      if (before.length >= mostReservations)
+        throw new PlatformError("unavailable", "too many instances are asked for in this space at once; try again");
+      const data = { reservations: [...before, { ...mine, at: now }] };
+      return { result: { at: now, before }, change: { data, gone: false } };
+    });
+    return (await this.#ports.journal().transact(keys.reservations(space), enter, { by })).result;
+  }
+
+  async #leave(space: string, id: string, by: Asking["by"]): Promise<void> {
+    const leave = reservationRecords.decide<null>((resource) => {
+      const all = resource?.data?.reservations ?? [];
+      const reservations = all.filter((other) => other.id !== id);
+      if (reservations.length === all.length) return { result: null };
+      return { result: null, change: { data: { reservations }, gone: reservations.length === 0 } };
+    });
+    await this.#ports.journal().transact(keys.reservations(space), leave, { by });
+  }
+
+  /** Names of the instances of a space that count for each quota. Costs a read for each hundred of them. */
+  async #count(space: string, quotas: readonly Quota[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+    const used = new Map(quotas.map(({ name }) => [name, new Set<string>()]));
+    if (quotas.length === 0) return used;
+    const named = quotas.map(({ broker }) => broker).filter((broker) => broker !== null);
+    const brokers = named.length === quotas.length ? [...new Set(named)] : await this.#ports.brokers();
+    for (const broker of brokers) {
+      for (let after: string | undefined; ; ) {
+        // What is gone has no label any more.
+        const page = await this.#ports.journal().find({
+          label: { name: "broker", value: broker },
+          prefix: keys.instancesOf(space),
+          limit: instancesAtOnce,
+          ...(after !== undefined && { after }),
+        });
+        for (const found of page.items) {
+          const { key, data, open } = instances.resource(found);
+          const instance = instanceRef(key)?.name ?? key;
+          const plans = plansOf(data, open);
+          for (const quota of quotas)
+            if (plans.some((isPlan) => counts(quota, data, isPlan))) used.get(quota.name)?.add(instance);
+        }
+        if (page.next === null) break;
+        after = page.next;
+      }
+    }
+    return used;
+  }
+}
+
+type IsPlan = (id: string) => boolean;
+
+function counts(quota: Quota, { broker, offering }: InstanceData, isPlan: IsPlan): boolean {
+  const plan = quota.plan === null || isPlan(quota.plan);
+  return plan && countsFor({ ...quota, plan: null }, { broker, offering: offering.id, plan: "" });
+}
+
+/** The plans that an instance has, or will have if what is open succeeds. What failed, or was called off, has none. */
+function plansOf({ applied }: InstanceData, open: readonly ListedOperation[]): readonly IsPlan[] {
+  const wanted = open.flatMap(({ kind, cancel, brief }): readonly IsPlan[] => {
+    const { plan, paths } = brief as unknown as IntentBrief;
+    const leadsTo = kind === "create" || kind === "adopt" || (kind === "update" && paths.some(isOfPlan));
+    if (cancel !== null || !leadsTo || plan === undefined) return [];
+    // A long id is shortened in a brief: what begins like it is taken for it.
+    return [(id) => id === plan || (plan.endsWith("…") && id.startsWith(plan.slice(0, -1)))];
+  });
+  return applied === null ? wanted : [(id) => id === applied.plan.id, ...wanted];
+}
+
+function isOfPlan(path: string): boolean {
+  return path === "/plan" || path === "*";
+}
+
+/** E10-50: whoever counts already stays, and takes no more, also if the limit is lower by now. */
+function fullness(
+  quota: Quota,
+  instance: string,
+  used: ReadonlySet<string>,
+  before: readonly Reservation[],
+): readonly PreflightFinding[] {
+  if (used.has(instance)) return [];
+  const others = new Set(used);
+  for (const reservation of before) if (countsFor(quota, reservation)) others.add(reservation.instance);
+  others.delete(instance);
+  if (others.size < quota.limit) return [];
+  const message = `the quota ${quota.name} allows ${quota.limit} instances here, and ${others.size} are there or asked for`;
+  return [{ severity: "error", rule: "quota", path: null, message }];
+}

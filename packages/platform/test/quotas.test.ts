@@ -1,0 +1,147 @@
+import { memoryStore } from "@osbert/journal/memory";
+import { manualClock } from "@osbert/journal/testing";
+import { expect, onTestFinished, test } from "vitest";
+import { openPlatform } from "../src/index.js";
+import { keys } from "../src/records/keys.js";
+import { catalogServer } from "./catalog-server.js";
+import { anna, olga, platformInTime } from "./platform-in-time.js";
+
+const small = { offering: "postgres", plan: "small" } as const;
+const ref = (name: string, space = "space") => ({ space, name });
+const full = { code: "preflight-failed", message: expect.stringContaining("the quota few allows") };
+
+async function lab() {
+  const server = await catalogServer();
+  const made = await platformInTime(server);
+  const { platform, passUntil, read } = made;
+  const settled = (name: string, phase: string) => passUntil(100, async () => (await read(ref(name))).phase === phase);
+  const used = async (space = "space") =>
+    Object.fromEntries((await platform.quotas.usage(space)).map(({ name, used: count }) => [name, count]));
+  return { ...made, server, settled, used, instances: platform.instances, quotas: platform.quotas };
+}
+
+test("E10-49: a quota is reserved when an instance is accepted, and released when its create fails, is called off, or it is gone", async () => {
+  const { instances, quotas, server, settled, used, platform, passUntil, read } = await lab();
+  await quotas.set("few", { limit: 1, space: "space" }, olga);
+  server.reply = () => ({ status: 400, body: { description: "no" } });
+  await instances.create(ref("a"), small, anna);
+  await expect(instances.create(ref("b"), small, anna)).rejects.toMatchObject(full);
+  await settled("a", "failed");
+  expect(await used()).toEqual({ few: 0 });
+  server.reply = undefined;
+  const freeze = await platform.freezes.freeze({ reason: "a moment", deletesExempt: true }, olga);
+  const waiting = await instances.create(ref("b"), small, anna);
+  expect(await used()).toEqual({ few: 1 });
+  await expect(instances.update(ref("a"), { parameters: "{}" }, anna)).rejects.toMatchObject(full);
+  await instances.cancel(ref("b"), waiting.kind === "accepted" ? waiting.operation : "", anna);
+  expect(await used()).toEqual({ few: 0 });
+  await platform.freezes.thaw(freeze.id, olga);
+  await instances.update(ref("a"), { parameters: "{}" }, anna);
+  await settled("a", "ready");
+  await expect(instances.create(ref("c"), small, anna)).rejects.toMatchObject(full);
+  await instances.create(ref("c", "another"), small, anna);
+  await instances.delete(ref("a"), {}, anna);
+  await settled("a", "gone");
+  await instances.create(ref("c"), small, anna);
+  await settled("c", "ready");
+  await passUntil(10, async () => (await read(ref("c", "another"))).phase === "ready");
+});
+
+test("E10-49: of many who ask at once as many are accepted as there is room for", async () => {
+  const { instances, quotas, used } = await lab();
+  await quotas.set("few", { limit: 3 }, olga);
+  const names = Array.from({ length: 12 }, (_, number) => `i${number}`);
+  const asked = await Promise.allSettled(names.map((name) => instances.create(ref(name), small, anna)));
+  const accepted = asked.filter(({ status }) => status === "fulfilled");
+  expect(accepted.length).toBeLessThanOrEqual(3);
+  expect(await used()).toEqual({ few: accepted.length });
+  for (const name of names) await instances.create(ref(name), small, anna).catch(() => undefined);
+  expect(await used()).toEqual({ few: 3 });
+});
+
+test("E10-50: a quota that is lowered leaves what is there, and refuses what would take more of it", async () => {
+  const { instances, quotas, settled, used, platform, server, create } = await lab();
+  server.catalog = {
+    services: [
+      {
+        ...{ id: "postgres-id", name: "postgres", description: "d", bindable: true, plan_updateable: true },
+        plans: ["small", "large"].map((name) => ({ id: `postgres-${name}-id`, name, description: name })),
+      },
+    ],
+  };
+  await platform.brokers.relist("acme", olga);
+  await create("a", "large");
+  await create("b", "large");
+  await create("c", "small");
+  await quotas.set("few", { limit: 1, plan: "postgres-large-id", broker: "acme" }, olga);
+  await quotas.set("all", { limit: 3 }, olga);
+  expect(await used()).toEqual({ all: 3, few: 2 });
+  await instances.update(ref("a"), { parameters: '{"x":1}' }, anna);
+  await instances.update(ref("c"), { parameters: '{"x":1}' }, anna);
+  await expect(instances.update(ref("c"), { plan: "large" }, anna)).rejects.toMatchObject(full);
+  expect(await instances.update(ref("c"), { plan: "large" }, { ...anna, dryRun: true })).toMatchObject({
+    report: { ok: false, findings: [{ rule: "quota" }] },
+  });
+  await settled("a", "ready");
+  await instances.update(ref("a"), { plan: "small" }, anna);
+  await settled("a", "ready");
+  await expect(instances.update(ref("c"), { plan: "large" }, anna)).rejects.toMatchObject(full);
+  await quotas.remove("few", olga);
+  await instances.update(ref("c"), { plan: "large" }, anna);
+});
+
+test("whoever is killed between the reservation and the create keeps the place for minutes, and not for ever", async () => {
+  const { instances, quotas, platform, clock } = await lab();
+  await quotas.set("few", { limit: 1 }, olga);
+  const left = { id: "left", instance: "never", broker: "acme", offering: "postgres-id", plan: "postgres-small-id" };
+  const reserve = () => ({
+    result: null,
+    change: { data: { reservations: [{ ...left, at: platform.journal.now() }] } },
+  });
+  await platform.journal.transact(keys.reservations("space"), reserve, anna);
+  await expect(instances.create(ref("a"), small, anna)).rejects.toMatchObject(full);
+  await clock.advance(6 * 60_000);
+  expect((await instances.create(ref("a"), small, anna)).kind).toBe("accepted");
+  const { data } = (await platform.journal.read(keys.reservations("space"))) ?? {};
+  expect(data).toEqual({ reservations: [] });
+});
+
+test("quotas and visibilities are kept, are the same in the next process, and what cannot be one is refused", async () => {
+  const store = memoryStore();
+  const clock = manualClock();
+  const open = async () => {
+    const platform = await openPlatform({ store, clock });
+    onTestFinished(() => platform.journal.kill());
+    return platform;
+  };
+  const first = await open();
+  await first.quotas.set("few", { limit: 1 }, olga);
+  await first.quotas.set("few", { limit: 2, space: "s" }, olga);
+  await first.visibilities.set("v", { broker: "acme", offering: "o", spaces: ["s"] }, olga);
+  for (const limit of [-1, 1.5, Number.NaN, 1e9])
+    await expect(first.quotas.set("few", { limit }, olga)).rejects.toMatchObject({ code: "invalid" });
+  await expect(first.quotas.set("a/b", { limit: 1 }, olga)).rejects.toMatchObject({ code: "invalid" });
+  await expect(first.quotas.remove("other", olga)).rejects.toMatchObject({ code: "not-found" });
+  await expect(
+    first.visibilities.set("v", { broker: "acme", offering: "o", spaces: ["../x"] }, olga),
+  ).rejects.toMatchObject({ code: "invalid" });
+  await first.journal.kill();
+  const next = await open();
+  expect(next.quotas.list()).toMatchObject([{ name: "few", limit: 2, space: "s", by: "olga" }]);
+  expect(next.visibilities.list()).toMatchObject([{ name: "v", plan: null, spaces: ["s"] }]);
+});
+
+test("E6: a plan that is not offered in a space is refused there, and what has it already goes on", async () => {
+  const { platform, instances, create, settled } = await lab();
+  await create("a", "large");
+  const rule = { broker: "acme", offering: "postgres-id", plan: "postgres-large-id", spaces: ["vip"] };
+  await platform.visibilities.set("large-for-vips", rule, olga);
+  await expect(instances.create(ref("b"), { ...small, plan: "large" }, anna)).rejects.toMatchObject({
+    code: "preflight-failed",
+    details: { report: { findings: [{ rule: "plan-not-visible", path: "/plan" }] } },
+  });
+  expect((await instances.create(ref("b", "vip"), { ...small, plan: "large" }, anna)).kind).toBe("accepted");
+  await instances.update(ref("a"), { parameters: '{"x":1}' }, anna);
+  await instances.delete(ref("a"), {}, anna);
+  await settled("a", "gone");
+});
