@@ -205,3 +205,16 @@ describe("schemas in the catalog", () => {
     );
   });
 });
+
+test("ROB-05: parameters that cannot be checked in bounded time are refused with a sentence, and are no fault of the broker", () => {
+  const definitions = Object.fromEntries(
+    Array.from({ length: 40 }, (_, at) => {
+      const next = { $ref: `#/definitions/d${at + 1}` };
+      return [`d${at}`, { allOf: [next, next] }];
+    }),
+  );
+  const provision = { definitions: { ...definitions, d40: { type: "object" } }, allOf: [{ $ref: "#/definitions/d0" }] };
+  const { service } = withSchemas({ provision });
+  const plan = buildCatalog([service]).services.get(ids.service)?.plans.get(ids.small);
+  expect(plan?.validate.provision({})).toBe("parameters would take too much work to check against the schema");
+});

@@ -43,6 +43,14 @@ const plans: readonly ServicePlan[] = [
           parameters: { $schema: "http://json-schema.org/draft-07/schema#", properties: { a: { pattern: "(?=x)" } } },
         },
       },
+      service_binding: {
+        create: {
+          parameters: {
+            $schema: "http://json-schema.org/draft-07/schema#",
+            properties: { a: { allOf: [{ $ref: "#" }, { $ref: "#" }] } },
+          },
+        },
+      },
     },
   },
 ];
@@ -207,6 +215,12 @@ const cases: readonly (readonly [
   [
     "a schema with a pattern that takes for ever",
     update(null, '{"a":"x"}'),
+    { ...existing, instance: { ...ready, plan: "broken" } },
+    ["warning schema-unusable"],
+  ],
+  [
+    "a schema whose work doubles with each level of the parameters",
+    bind(`${'{"a":'.repeat(60)}1${"}".repeat(60)}`),
     { ...existing, instance: { ...ready, plan: "broken" } },
     ["warning schema-unusable"],
   ],

@@ -46,3 +46,9 @@ test("a schema that is referred to in many places is compiled once: it took minu
   const schema = { definitions: { big }, properties: properties(800, { $ref: "#/definitions/big" }) };
   expect(compileSchema(schema, "it")({ p799: { p599: "b" } })).toBe('it.p799.p599 must match pattern "^a+$"');
 });
+
+test("a schema cannot ask to be run later: a refusal that nobody waited for ended the process", () => {
+  const schema = { $async: true, type: "string" };
+  expect(() => compileSchema(schema, "it")).toThrow("it is not a valid schema: $async is not a keyword");
+  expect(() => compileSchema({ properties: { a: schema } }, "it")).toThrow("it is not a valid schema: async schema");
+});

@@ -9,9 +9,10 @@ import {
   type ServiceOffering,
   type ServicePlan,
 } from "@osbert/protocol";
-import { compileSchema, type Schema, type Validate } from "@osbert/server/schemas";
+import type { Schema, Validate } from "@osbert/server/schemas";
 import { idProblem, maxCatalogIdBytes } from "../records/ids.js";
 import type { PlanDefinition, Service } from "../service/service.js";
+import { compileRefusing } from "./compile-refusing.js";
 import { schemaPlace, toOffering } from "./offering.js";
 import { publishedSchema, type SchemaDraft } from "./published-schema.js";
 
@@ -173,7 +174,7 @@ function buildService(service: Service, options: BuildOptions): BuiltService {
       ? new OfferedWhenNeeded(service, bytes)
       : offer(service, offering, (schema, what, place) => {
           try {
-            return schema === undefined ? anything : compileSchema(schema, what);
+            return schema === undefined ? anything : compileRefusing(schema, what);
           } catch (error) {
             const message = error instanceof Error ? error.message : String(error);
             findings.push({ level: "error", path: place, message });
@@ -234,7 +235,7 @@ function compiledWhenNeeded(schema: Schema | undefined, what: string): Validate 
   if (schema === undefined) return anything;
   let compiled: Validate | undefined;
   return (value) => {
-    compiled ??= compileSchema(schema, what);
+    compiled ??= compileRefusing(schema, what);
     return compiled(value);
   };
 }

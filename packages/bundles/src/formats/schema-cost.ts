@@ -1,12 +1,11 @@
 import { isJsonObject, type Json } from "@osbert/protocol";
+import { patternCost as costOfPattern } from "@osbert/server/schemas";
 import type { PlanSpec } from "./bundle-spec.js";
 
 /** Of one schema, as platforms take it; of all schemas of a bundle together, which is what can be compiled in a few seconds. */
 const mostBytes = { schema: 65_536, bundle: 131_072 };
-/** Of all patterns together: their length, times the largest count in each. About a second of work. */
-const mostPatternCost = 500_000;
-/** A class such as \pL has hundreds of ranges. */
-const lettersOfClass = 100;
+/** Of all patterns together. About a second of work. */
+const mostPatternCost = 200_000;
 
 export interface SchemaProblem {
   /** `null`: it is of all of them together. */
@@ -35,22 +34,13 @@ export function schemaCostProblem(plans: readonly PlanSpec[]): SchemaProblem | n
   return null;
 }
 
-/** RE2 writes what is repeated out: `(abc){1000}` is 3,000 letters. */
 function patternCost(value: Json): number {
   if (Array.isArray(value)) return sum(value.map(patternCost));
   if (!isJsonObject(value)) return 0;
   const { pattern, patternProperties } = value;
   const patterns = [pattern, ...(isJsonObject(patternProperties) ? Object.keys(patternProperties) : [])];
-  const own = sum(patterns.map((text) => (typeof text === "string" ? patternLength(text) * largestCount(text) : 0)));
+  const own = sum(patterns.map((text) => (typeof text === "string" ? costOfPattern(text) : 0)));
   return own + sum(Object.values(value).map(patternCost));
-}
-
-function patternLength(pattern: string): number {
-  return pattern.length + lettersOfClass * (pattern.match(/\\p/gi)?.length ?? 0);
-}
-
-function largestCount(pattern: string): number {
-  return [...pattern.matchAll(/\d{1,9}(?=\})/g)].reduce((most, [count]) => Math.max(most, Number(count)), 1);
 }
 
 function sum(numbers: readonly number[]): number {

@@ -1,5 +1,5 @@
 import type { Json, ServicePlan } from "@osbert/protocol";
-import { compileSchema, type Validate } from "@osbert/server/schemas";
+import { compileSchema, TooMuchWork, type Validate } from "@osbert/server/schemas";
 import type { SchemaUse, SchemaVerdict } from "../decisions/preflight.js";
 
 /** Compiled schemas are large, and a catalog may have tens of thousands: those that were used last are kept. */
@@ -21,9 +21,10 @@ export class PlanSchemas {
     try {
       const message = compiled.validate(parameters);
       return message === null ? { kind: "fine" } : { kind: "violated", message };
-    } catch {
-      // A schema may refer to itself without end.
-      return { kind: "unusable", message: "the plan's schema cannot be followed to its end" };
+    } catch (error) {
+      // A schema may refer to itself without end, or double its work with each level. Advice is not worth that: the broker looks at them itself.
+      if (error instanceof TooMuchWork) return { kind: "unusable", message: error.message };
+      throw error;
     }
   }
 

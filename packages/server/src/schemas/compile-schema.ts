@@ -1,22 +1,24 @@
 import { canonicalJson, type Json } from "@osbert/protocol";
-import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
+import { _, Ajv, type ErrorObject, type KeywordCxt, type Options, type ValidateFunction } from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import draft06 from "ajv/dist/refs/json-schema-draft-06.json" with { type: "json" };
 import ajvDraft04 from "ajv-draft-04";
 import ajvFormats from "ajv-formats";
 import { RE2JS } from "re2js";
+import { patternCost } from "./pattern-cost.js";
 import type { Schema } from "./schema.js";
+import { mostSteps, TooMuchWork, withMeter, workMeter } from "./work-meter.js";
 
-/** `null`: the value is as the schema wants it. Else a sentence that names the place. */
+/** `null`: the value is as the schema wants it. Else a sentence that names the place. Throws `TooMuchWork` if that cannot be told in bounded time. */
 export type Validate = (value: unknown) => string | null;
 
 /** The draft that is meant when a schema does not say. */
 export const defaultDraft = "http://json-schema.org/draft-07/schema#";
 
 /**
- * Compiles a schema by its `$schema`: drafts 04, 06, 07, 2019-09 and 2020-12. Throws with a sentence if it is none.
- * Compiled once, at start; every request then costs about a microsecond.
+ * Compiles a schema by its `$schema`: drafts 04, 06, 07, 2019-09 and 2020-12. Throws with a sentence if it is none, or would take too long.
+ * Compiled once, at start; every request then costs about a microsecond. Of what was compiled, nothing is kept here.
  */
 export function compileSchema(schema: Schema, what: string): Validate {
   const draft = schema.$schema ?? defaultDraft;
@@ -24,21 +26,83 @@ export function compileSchema(schema: Schema, what: string): Validate {
   if (ajv === undefined)
     throw new Error(`${what}: $schema ${JSON.stringify(draft)} is none of drafts 04, 06, 07, 2019-09, 2020-12`);
   const known = { schemas: { ...ajv.schemas }, refs: { ...ajv.refs } };
+  const { scope } = ajv;
+  const knownUnevaluated = ajv.opts.unevaluated ?? false;
   let validate: ValidateFunction;
   try {
-    validate = ajv.compile(schema);
+    // Ajv's own, which nobody has written on purpose: it would answer later, and a refusal that nobody waits for ends the process.
+    if (Object.hasOwn(schema, "$async")) throw new Error("$async is not a keyword of JSON Schema");
+    if (!workMeter.within(mostSteps.check, () => ajv.validateSchema(schema)))
+      throw new Error(`schema is invalid: ${ajv.errorsText(ajv.errors?.slice(0, toldErrors))}`);
+    // Whatever code refers to stays in its scope for ever: schemas come and go, and each is compiled in a scope of its own.
+    (ajv as { scope: ValueScope }).scope = emptyScope(scope);
+    // Else every branch would keep books of what it has looked at.
+    ajv.opts.unevaluated = hasMember(schema, unevaluated);
+    workMeter.evaluatedNames = ajv.opts.unevaluated ? countNames(schema) : 0;
+    patterns.clear();
+    validate = workMeter.within(mostSteps.compile, () => ajv.compile(schema));
   } catch (cause) {
+    if (isTooMuch(cause))
+      throw new TooMuchWork(
+        `${what}: the schema would take too much work to compile; write it smaller, with fewer references and repetitions`,
+        { cause },
+      );
     throw new Error(`${what} is not a valid schema: ${cause instanceof Error ? cause.message : String(cause)}`, {
       cause,
     });
   } finally {
+    (ajv as { scope: ValueScope }).scope = scope;
+    ajv.opts.unevaluated = knownUnevaluated;
+    workMeter.evaluatedNames = 0;
+    patterns.clear();
     // Ajv would keep it for ever, and refuse the next one with the same $id: another plan's, or this one's after a reload. It forgets by the
     // $id, that of a draft included if the schema calls itself so, and does not forget what stands inside.
     ajv.removeSchema(schema);
     putBack(ajv.schemas, known.schemas);
     putBack(ajv.refs, known.refs);
   }
-  return (value) => (validate(value) ? null : sentence(validate.errors?.[0], what));
+  return (value) => {
+    try {
+      return workMeter.within(mostSteps.check, () => (validate(value) ? null : sentence(validate.errors?.[0], what)));
+    } catch (cause) {
+      if (isTooMuch(cause))
+        throw new TooMuchWork(`${what} would take too much work to check against the schema`, { cause });
+      throw cause;
+    } finally {
+      validate.errors = null;
+    }
+  };
+}
+
+/** Also what refers to itself without end, and has no more room on the stack. */
+function isTooMuch(error: unknown): boolean {
+  return error instanceof TooMuchWork || error instanceof RangeError;
+}
+
+type ValueScope = AnyAjv["scope"];
+
+/** With the same rules for names. */
+function emptyScope(scope: ValueScope): ValueScope {
+  const Scope = scope.constructor as new (options: object) => ValueScope;
+  return new Scope({ ...scope.opts, scope: {} });
+}
+
+const toldErrors = 3;
+
+const unevaluated: ReadonlySet<string> = new Set(["unevaluatedProperties", "unevaluatedItems"]);
+
+function hasMember(value: unknown, names: ReadonlySet<string>): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([name, member]) => names.has(name) || hasMember(member, names));
+}
+
+/** Of properties that a schema names, wherever. */
+function countNames(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  return Object.entries(value).reduce((sum, [name, member]) => {
+    const own = name === "properties" && typeof member === "object" && member !== null ? Object.keys(member).length : 0;
+    return sum + own + countNames(member);
+  }, 0);
 }
 
 function putBack<T>(present: Record<string, T>, before: Readonly<Record<string, T>>): void {
@@ -49,26 +113,43 @@ function putBack<T>(present: Record<string, T>, before: Readonly<Record<string, 
 const options: Options = {
   // Authors bring schemas with keywords of their own and without types; that is no error.
   strict: false,
-  allErrors: false,
+  // Not because of the errors: code that stops at the first one is nested one level deeper with each keyword, so that 1,000 properties took seconds to
+  // compile, and 2,500 could not be. It pays for errors, too.
+  allErrors: true,
   validateFormats: true,
   messages: true,
+  // It is done before, and may take longer than what compiles.
+  validateSchema: false,
   logger: false,
   // One that is referred to in many places would be compiled anew for each: 60 KB of schema became minutes and gigabytes.
   inlineRefs: false,
   // A pattern is tried on what anyone sends: with backtracking, 29 characters can block the process for seconds.
   code: {
+    // Its time grows by the square of the schema's size, and the code is compiled by V8 anyway.
+    optimize: false,
+    // V8 reads it with the first check.
+    process: (source: string) => {
+      workMeter.pay(source.length / lettersInAStep);
+      return source;
+    },
     regExp: Object.assign((pattern: string, flags: string) => linearPattern(pattern, flags), {
       code: "require('re2js')",
     }),
   },
 };
 
+const lettersInAStep = 100;
+
 type AnyAjv = Ajv | Ajv2019 | Ajv2020;
 
 function once(make: () => AnyAjv): () => AnyAjv {
   let made: AnyAjv | undefined;
   return () => {
-    made ??= withBoundedWork(withFormats(make()));
+    if (made !== undefined) return made;
+    const ajv = withBoundedWork(withFormats(make()));
+    // What the draft says of schemas is compiled with the first that it is asked about.
+    void workMeter.within(Number.POSITIVE_INFINITY, () => ajv.validateSchema({}));
+    made = ajv;
     return made;
   };
 }
@@ -94,10 +175,23 @@ function withBoundedWork(ajv: AnyAjv): AnyAjv {
     type: "array",
     schemaType: "boolean",
     error: { message: "must NOT have duplicate items" },
-    compile: (wanted: boolean) => (items: readonly Json[]) =>
-      !wanted || new Set(items.map(canonicalJson)).size === items.length,
+    code(keyword: KeywordCxt) {
+      const { gen, data, schema } = keyword;
+      if (schema === true) keyword.pass(_`${gen.scopeValue("func", { ref: areUnique })}(${data})`);
+    },
   });
+  withMeter(ajv);
   return ajv;
+}
+
+function areUnique(items: readonly Json[]): boolean {
+  const texts = new Set<string>();
+  for (const item of items) {
+    const text = canonicalJson(item);
+    workMeter.pay(4 + text.length / 4);
+    texts.add(text);
+  }
+  return texts.size === items.length;
 }
 
 type AjvConstructor = new (options: Options) => Ajv;
@@ -121,14 +215,32 @@ interface LinearPattern {
   test(text: string): boolean;
 }
 
-/** Matches in linear time. What RE2 does not know (look-around, back references) is refused when the schema is compiled. */
+const costInAStep = 8;
+/** At worst, each letter meets each instruction. */
+const instructionsInAStep = 4;
+/** Each is one more value that the code of its schema has to find. */
+const stepsOfPattern = 24;
+
+/** Of the schema that is being compiled. */
+const patterns = new Map<string, LinearPattern & RegExp>();
+
+/** Matches in linear time, and pays for it. What RE2 does not know (look-around, back references) is refused when the schema is compiled. */
 function linearPattern(pattern: string, flags: string): LinearPattern & RegExp {
+  const known = patterns.get(pattern);
+  if (known !== undefined) return known;
+  workMeter.pay(stepsOfPattern + patternCost(pattern) / costInAStep);
   const compiled = RE2JS.compile(pattern);
-  return {
-    test: (text: string) => compiled.matcher(text).find(),
+  const instructions = compiled.programSize();
+  const linear = {
+    test: (text: string) => {
+      workMeter.pay(4 + (text.length * instructions) / instructionsInAStep);
+      return compiled.matcher(text).find();
+    },
     // Ajv takes patterns with the same text for the same: without it, the first one would be matched in the place of all others.
     toString: () => `/${pattern}/${flags}`,
   } as LinearPattern & RegExp;
+  patterns.set(pattern, linear);
+  return linear;
 }
 
 function sentence(error: ErrorObject | undefined, what: string): string {
