@@ -77,8 +77,9 @@ function at({ url }: CatalogServer, more: object = {}) {
 }
 
 /** An instance, as far as brokers know of it. */
-async function putInstance(journal: Journal, name: string, broker: string): Promise<void> {
-  const data = { broker, phase: "ready", applied: null, revision: 1, changes: [] } as unknown as InstanceData;
+async function putInstance(journal: Journal, name: string, broker: string, plan?: string): Promise<void> {
+  const applied = plan === undefined ? null : { plan: { id: plan, name: plan }, parameters: null, maintenance: null };
+  const data = { broker, phase: "ready", applied, revision: 1, changes: [] } as unknown as InstanceData;
   const change = { data: data as never, labels: instanceLabels(data) };
   await journal.transact(keys.instance("space", name), () => ({ result: null, change }), asking);
 }
@@ -175,6 +176,42 @@ test("P-CAT-02: what left the catalog is marked and stays, and is as before when
   server.catalog = catalogOf({ postgres: ["small", "large"], redis: ["tiny"] });
   await brokers.relist("acme", asking);
   expect(port.offering("acme", "postgres-id")).toMatchObject({ leftAt: null, plansLeft: {} });
+});
+
+/** Two megabytes of plans that it has not had before. */
+function renamedPlans(round: number) {
+  const catalog = catalogOf({ a: Array.from({ length: 100 }, (_, at) => `round${round}-${at}`) });
+  for (const plan of (catalog.services[0] as { plans: object[] }).plans)
+    Object.assign(plan, { metadata: { text: "x".repeat(20_000) } });
+  return catalog;
+}
+
+async function keptBytes(journal: Journal): Promise<number> {
+  const { items } = await journal.parts(keys.broker("acme"), "page/", { limit: 1_000 });
+  return JSON.stringify(items).length;
+}
+
+test("P-CAT-02: a broker that renames its plans for ever does not grow the platform's record for ever; what has instances stays", async () => {
+  const server = await catalogServer();
+  const { brokers, port, journal } = await startProcess();
+  server.catalog = renamedPlans(0);
+  await brokers.register("acme", at(server, { limits: { timeoutMs: 5_000 } }), asking);
+  await putInstance(journal, "db", "acme", "a-round0-7-id");
+  await putInstance(journal, "of-another", "other", "a-round0-8-id");
+  const bytes: number[] = [];
+  for (let round = 1; round <= 10; round++) {
+    server.catalog = renamedPlans(round);
+    expect((await brokers.relist("acme", asking)).catalog).toMatchObject({ revision: round + 1, fault: null });
+    bytes.push(await keptBytes(journal));
+  }
+  expect(Math.max(...bytes)).toBeLessThan(11_000_000);
+  expect(port.plan("acme", "a-id", "a-round0-7-id")).toMatchObject({ name: "round0-7" });
+  expect(port.plan("acme", "a-id", "a-round0-8-id")).toBeUndefined();
+  expect(port.plan("acme", "a-id", "a-round10-99-id")).toBeDefined();
+  // What left last is there as long as there is room for it: most of it comes back.
+  server.catalog = renamedPlans(9);
+  await brokers.relist("acme", asking);
+  expect(port.plan("acme", "a-id", "a-round10-99-id")).toBeDefined();
 });
 
 function withSchemaOf(bytes: number) {

@@ -1,6 +1,7 @@
 import { type Journal, RetryLater, type TypedKind, type TypedOperation } from "@osbert/journal";
 import type { Catalog } from "@osbert/protocol";
 import { answeredProbe, probePauseMs, wentDown } from "../decisions/broker-health.js";
+import { hasRoomForLeft, leftPlans, withinLeftLimits } from "../decisions/left-plans.js";
 import { catalogPages, nextCatalog } from "../decisions/next-catalog.js";
 import {
   type BrokerData,
@@ -12,6 +13,7 @@ import {
 import { type Breaker, healthEntry } from "./breaker.js";
 import { type BrokerCopies, pageId } from "./broker-copies.js";
 import { type CatalogReading, readCatalog } from "./read-catalog.js";
+import { usedPlans } from "./used-plans.js";
 
 export interface FollowBrokerPorts {
   readonly journal: () => Journal;
@@ -87,7 +89,8 @@ async function takeIn(
   reading: CatalogReading,
 ): Promise<BrokerData> {
   const now = journal().now();
-  const known = reading.kind === "read" ? await keepCatalog(operation, begun, copies, reading.catalog, now) : undefined;
+  const known =
+    reading.kind === "read" ? await keepCatalog(journal(), operation, begun, copies, reading.catalog, now) : undefined;
   let after = begun;
   await operation.change(({ data }) => {
     const read = catalogAfter(data.catalog, begun.asked, reading, known, now);
@@ -124,6 +127,7 @@ type Kept =
  * names the revision makes them count, and takes the old ones away. Killed before, nothing has changed, and the pages are written over.
  */
 async function keepCatalog(
+  journal: Journal,
   operation: FollowOperation,
   { name, catalog }: BrokerData,
   copies: BrokerCopies,
@@ -136,14 +140,17 @@ async function keepCatalog(
     throw new RetryLater("what is kept of the catalog cannot be read now", { afterMs: 1_000 });
   const next = judge(copies.offerings(name), read, now);
   if (next.kind !== "changed") return next;
+  const kept = hasRoomForLeft(next.offerings)
+    ? next.offerings
+    : withinLeftLimits(next.offerings, await usedPlans(journal, name, leftPlans(next.offerings)));
   const revision = catalog.revision + 1;
-  const pages = catalogPages(next.offerings);
+  const pages = catalogPages(kept);
   for (const [at, page] of pages.entries())
     await operation.change({ parts: brokerRecords.part(pageId(revision, at), page) });
   const { items } = await operation.partsUnder("page/", { limit: 1_000 });
   const own = new Set(pages.map((_, at) => pageId(revision, at)));
   const outdated = items.map(({ id }) => id).filter((id) => !own.has(id));
-  const offerings = next.offerings.filter(({ leftAt }) => leftAt === null).length;
+  const offerings = kept.filter(({ leftAt }) => leftAt === null).length;
   return { kind: "written", revision, pages: pages.length, offerings, outdated };
 }
 

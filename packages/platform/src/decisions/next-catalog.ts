@@ -4,8 +4,6 @@ import type { CatalogItem, CatalogPage, OfferingRecord } from "../records/broker
 /** Bounds of what is kept of one broker. */
 export const catalogLimits = {
   plans: 20_000,
-  /** Together with those that left: the ones that left first are forgotten. Instances keep what they need of their plan themselves. */
-  keptPlans: 30_000,
   /** Of an offering or a plan by itself. */
   itemBytes: 524_288,
   pageBytes: 524_288,
@@ -18,7 +16,7 @@ export type NextCatalog =
 
 /**
  * What is kept of a catalog when it is read again. Ids alone tell what is what (P-CAT-02): what has another id is another thing, however equal.
- * What left is marked with the time and stays, for the instances that are of it.
+ * What left is marked with the time and stays, for the instances that are of it; how much of it, left-plans.ts says.
  */
 export function nextCatalog(kept: readonly OfferingRecord[], { services }: Catalog, now: number): NextCatalog {
   const plans = services.reduce((sum, service) => sum + service.plans.length, 0);
@@ -28,7 +26,7 @@ export function nextCatalog(kept: readonly OfferingRecord[], { services }: Catal
   const offered = new Set(services.map(({ id }) => id));
   const present = services.map((service) => offeredNow(before.get(service.id), service, now));
   const left = kept.filter(({ offering }) => !offered.has(offering.id)).map((record) => leaving(record, now));
-  const offerings = withinBound([...present, ...left]);
+  const offerings = [...present, ...left];
   const large = itemsOf(offerings).find((item) => bytesOf(item) > catalogLimits.itemBytes);
   if (large !== undefined)
     return { kind: "refused", fault: `${nameOf(large)} has more than ${catalogLimits.itemBytes} bytes` };
@@ -42,43 +40,18 @@ function offeredNow(before: OfferingRecord | undefined, service: ServiceOffering
   return {
     offering: { ...offering, plans: [...service.plans, ...gone] },
     leftAt: null,
-    plansLeft: Object.fromEntries(gone.map(({ id }) => [id, leftAt(before, id) ?? now])),
+    plansLeft: Object.fromEntries(gone.map(({ id }) => [id, leftBefore(before, id) ?? now])),
   };
 }
 
-function leaving(record: OfferingRecord, now: number): OfferingRecord {
-  return record.leftAt === null ? { ...record, leftAt: now } : record;
-}
-
-/** When a plan left, if it did. Its id comes from outside, and may be the name of anything. */
-function leftAt(record: OfferingRecord | undefined, plan: string): number | null {
+/** When the plan itself left, whatever became of its offering. Its id comes from outside, and may be the name of anything. */
+function leftBefore(record: OfferingRecord | undefined, plan: string): number | null {
   if (record === undefined || !Object.hasOwn(record.plansLeft, plan)) return null;
   return record.plansLeft[plan] ?? null;
 }
 
-function withinBound(offerings: readonly OfferingRecord[]): readonly OfferingRecord[] {
-  const gone = offerings.flatMap((record) =>
-    record.offering.plans.flatMap((plan) => {
-      const at = record.leftAt ?? leftAt(record, plan.id);
-      return at === null ? [] : [{ plan, at }];
-    }),
-  );
-  const count = offerings.reduce((sum, { offering }) => sum + offering.plans.length, 0);
-  const excess = count - catalogLimits.keptPlans;
-  if (excess <= 0) return offerings;
-  const forgotten = new Set<ServicePlan>(
-    gone
-      .sort((one, other) => one.at - other.at)
-      .slice(0, excess)
-      .map(({ plan }) => plan),
-  );
-  return offerings.flatMap((record) => {
-    const plans = record.offering.plans.filter((plan) => !forgotten.has(plan));
-    if (record.leftAt !== null && plans.length === 0) return [];
-    const ids = new Set(plans.map(({ id }) => id));
-    const plansLeft = Object.fromEntries(Object.entries(record.plansLeft).filter(([id]) => ids.has(id)));
-    return [{ ...record, offering: { ...record.offering, plans }, plansLeft }];
-  });
+function leaving(record: OfferingRecord, now: number): OfferingRecord {
+  return record.leftAt === null ? { ...record, leftAt: now } : record;
 }
 
 /** A catalog as it is stored. */
@@ -125,7 +98,7 @@ function itemsOf(offerings: readonly OfferingRecord[]): readonly CatalogItem[] {
     const { plans, ...offering } = record.offering;
     return [
       { kind: "offering", offering, leftAt: record.leftAt },
-      ...plans.map((plan): CatalogItem => ({ kind: "plan", plan, leftAt: leftAt(record, plan.id) })),
+      ...plans.map((plan): CatalogItem => ({ kind: "plan", plan, leftAt: leftBefore(record, plan.id) })),
     ];
   });
 }
