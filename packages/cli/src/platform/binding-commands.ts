@@ -8,14 +8,13 @@ import { type CredentialsOptions, putCredentials, withCredentialsOptions } from 
 import {
   type IntentOptions,
   type PlatformOptions,
+  theBinding,
+  theInstance,
   withIntentOptions,
   withPlatformOptions,
 } from "./platform-options.js";
 import { readParametersText } from "./read-parameters-text.js";
 import { runPlatformCommand } from "./run-platform-command.js";
-
-const theInstance = "the name of the instance";
-const theBinding = "the name of the binding";
 
 /** The commands about bindings: bind, credentials, rotate, unbind. */
 export function registerBindingCommands(platform: Command, surroundings: Surroundings): void {
@@ -102,22 +101,25 @@ function registerRotate(platform: Command, surroundings: Surroundings): void {
     .argument("<binding>", theBinding)
     .option("--successor <name>", "how you call the new one (default: the old name, counted on)")
     .action((instance: string, binding: string, options: RotateOptions) =>
-      runPlatformCommand(options, surroundings, `rotate ${binding}`, (session) =>
-        carryOutIntent(session, options, {
+      runPlatformCommand(options, surroundings, `rotate ${binding}`, (session) => {
+        let successor = options.successor ?? "its successor";
+        return carryOutIntent(session, options, {
           instance,
           what: `rotating ${binding}`,
-          done: `${binding} has a successor; osbert platform show ${instance} names it`,
-          ask: ({ ask }, query) => {
-            const body = { successor: options.successor };
-            return ask("rotate", { space: session.space, instance, binding }, { query, body });
+          get done() {
+            return `${successor} follows ${binding}; osbert platform credentials ${instance} ${successor} prints what is new`;
           },
-        }),
-      ),
+          ask: async ({ ask }, query) => {
+            const body = { successor: options.successor };
+            const admitted = await ask("rotate", { space: session.space, instance, binding }, { query, body });
+            successor = admitted.instance?.bindings.find(({ name }) => name === binding)?.successor ?? successor;
+            return admitted;
+          },
+        });
+      }),
     );
   withIntentOptions(command);
-  withExamples(command, [
-    { does: "a new password", command: "osbert platform rotate my-db my-app --successor my-app-2" },
-  ]);
+  withExamples(command, [{ does: "a new password", command: "osbert platform rotate my-db my-app" }]);
 }
 
 function registerUnbind(platform: Command, surroundings: Surroundings): void {

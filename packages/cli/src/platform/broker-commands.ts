@@ -1,19 +1,22 @@
 import type { apiDescriptions } from "@osbert/platform/api";
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
 import type { Shaped } from "@osbert/server/client";
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { confirm } from "../admin/confirm.js";
+import { facts } from "../admin/print.js";
 import { readLogin } from "../client/credentials.js";
-import { exitStatuses } from "../client/exit-status.js";
+import { CommandError, exitStatuses } from "../client/exit-status.js";
 import { plainJson } from "../client/plain-text.js";
+import { parseSecondsOption } from "../client/seconds-option.js";
 import type { Surroundings } from "../client/surroundings.js";
 import { table } from "../client/table.js";
+import { formatDurationMs } from "../duration.js";
 import { withExamples } from "../examples-of.js";
-import { facts } from "./instance-text.js";
 import { type PageOptions, type PlatformOptions, withPageOptions, withPlatformOptions } from "./platform-options.js";
 import type { PlatformSession } from "./platform-session.js";
 import { printPage } from "./print-page.js";
 import { runPlatformCommand } from "./run-platform-command.js";
+import { showAnswer } from "./show-answer.js";
 
 type Broker = Shaped<(typeof apiDescriptions)["broker"]["answer"]>;
 
@@ -47,10 +50,11 @@ function registerMarketplace(platform: Command, surroundings: Surroundings): voi
             (one) => [one.name, one.broker, one.description, planNames(one.plans)],
             "nothing is offered; register a broker with osbert platform register",
           );
-        const { ask, text } = session.askWith({});
-        const { offering } = await ask("offering", { offering: service }, { query: { broker } });
-        surroundings.stdout.write(session.json ? `${text()}\n` : offeringText(offering));
-        return exitStatuses.succeeded.status;
+        return showAnswer(
+          session,
+          (ask) => ask("offering", { offering: service }, { query: { broker } }),
+          ({ offering }) => offeringText(offering),
+        );
       }),
     );
   withPageOptions(command);
@@ -105,24 +109,29 @@ function namesIn({ properties, required }: JsonObject): string {
 function registerBrokers(platform: Command, surroundings: Surroundings): void {
   const command = platform
     .command("brokers")
-    .summary("list registered brokers")
+    .summary("list registered brokers, or show one")
     .description(
-      "Lists registered brokers with their health: whether they answer, and what is wrong with their catalogs.",
+      "Lists registered brokers with their health: whether they answer, and what is wrong with their catalogs; with a name it shows all about that one.",
     )
-    .action((options: PlatformOptions) =>
-      runPlatformCommand(options, surroundings, "list the brokers", (session) =>
-        printPage(
+    .argument("[name]", "the broker's name")
+    .action((broker: string | undefined, options: PlatformOptions) =>
+      runPlatformCommand(options, surroundings, "list the brokers", (session) => {
+        if (broker !== undefined) return showAnswer(session, (ask) => ask("broker", { broker }), brokerText);
+        return printPage(
           session,
           () => session.ask("brokers", {}),
           { limit: 500 },
           brokerHeadings,
           brokerRow,
           "there are none",
-        ),
-      ),
+        );
+      }),
     );
   withPlatformOptions(command);
-  withExamples(command, [{ does: "do they all answer?", command: "osbert platform brokers" }]);
+  withExamples(command, [
+    { does: "do they all answer?", command: "osbert platform brokers" },
+    { does: "what is wrong with this one?", command: "osbert platform brokers databases" },
+  ]);
 }
 
 const brokerHeadings = ["NAME", "HEALTH", "SERVICES", "CATALOG READ", "URL", ""];
@@ -132,9 +141,32 @@ function brokerRow({ name, url, health, catalog, waiting }: Broker): readonly st
   return [name, health.state, String(catalog.offerings), catalog.read_at ?? "-", url, news];
 }
 
+function brokerText({ name, url, authentication, limits, health, catalog, ...broker }: Broker): string {
+  return facts({
+    broker: name,
+    url,
+    authentication,
+    health: [`${health.state} since ${health.since}`, health.message].filter(Boolean).join(": "),
+    queue: broker.waiting ? "waits until the broker can be reached" : "",
+    catalog: `${catalog.offerings} services, read ${catalog.read_at ?? "never"}, every ${formatDurationMs(broker.relist_ms)}`,
+    "wrong with it": catalog.fault ?? "",
+    bounds: `${limits.in_flight} calls at a time, ${formatDurationMs(limits.timeout_ms)} each`,
+    "registered by": `${broker.registered_by}, ${broker.registered_at}`,
+  });
+}
+
 interface RegisterOptions extends PlatformOptions {
   readonly brokerCredentialsFile?: string;
+  readonly anonymous?: boolean;
   readonly brokerCa?: string;
+  readonly brokerCertificate?: string;
+  readonly brokerKey?: string;
+  readonly inFlight?: number;
+  /** Seconds. */
+  readonly callTimeout?: number;
+  /** Seconds. */
+  readonly relistEvery?: number;
+  readonly notFoundMeansGone?: boolean;
 }
 
 function registerRegister(platform: Command, surroundings: Surroundings): void {
@@ -142,7 +174,7 @@ function registerRegister(platform: Command, surroundings: Surroundings): void {
     .command("register")
     .summary("register a broker, or change its registration")
     .description(
-      "Registers a broker, or changes address and credentials of one that is registered: operations under way go on with the new ones.",
+      "Registers a broker, or changes one that is registered: operations under way go on with what is new, and what is not said stays.",
     )
     .argument("<name>", "how it is called here")
     .argument("<broker-url>", "where it is, without /v2")
@@ -150,13 +182,20 @@ function registerRegister(platform: Command, surroundings: Surroundings): void {
       "--broker-credentials-file <file>",
       "a file with the broker's name:password, or with Bearer and a token (else OSBERT_LOGIN or OSBERT_TOKEN)",
     )
+    .option("--anonymous", "it wants no credentials")
     .option("--broker-ca <file>", "the certificate (PEM) of who must have signed the broker's")
+    .option(
+      "--broker-certificate <file>",
+      "the certificate (PEM) that the platform shows to the broker; with --broker-key",
+    )
+    .option("--broker-key <file>", "the key (PEM) of that certificate")
+    .option("--in-flight <number>", "so many calls to it at a time", parseInFlight)
+    .option("--call-timeout <time>", "how long one call to it may take", parseSecondsOption)
+    .option("--relist-every <time>", "how often its catalog is read", parseSecondsOption)
+    .option("--not-found-means-gone", "it says 404 to the delete of what is gone, where it should say 410")
     .action((name: string, url: string, options: RegisterOptions) =>
       runPlatformCommand(options, surroundings, `register ${name}`, async (session) => {
-        const { env } = surroundings;
-        const login = await readLogin(env, options.brokerCredentialsFile, session.read);
-        const ca = options.brokerCa === undefined ? undefined : await session.read(options.brokerCa);
-        const body = { url, authentication: authenticationOf(login?.credentials), ca };
+        const body = { url, ...(await registrationOf(session, options)) };
         return told(session, await registerOrChange(session, name, body));
       }),
     );
@@ -166,19 +205,50 @@ function registerRegister(platform: Command, surroundings: Surroundings): void {
       does: "with its password in a file",
       command: "osbert platform register databases https://broker.example --broker-credentials-file broker-login.txt",
     },
+    {
+      does: "it has moved; its password is the same",
+      command: "osbert platform register databases https://broker.other.example",
+    },
   ]);
 }
 
-async function registerOrChange(session: PlatformSession, name: string, body: object): Promise<Broker> {
-  const { items } = await session.ask("brokers", {});
-  const route = items.some((one) => one.name === name) ? "changeBroker" : "registerBroker";
-  return session.ask(route, { broker: name }, { body });
+/** What the command line says of it. */
+async function registrationOf(session: PlatformSession, options: RegisterOptions) {
+  const { brokerCa, brokerCertificate, brokerKey, inFlight, callTimeout, relistEvery, notFoundMeansGone } = options;
+  if ((brokerCertificate === undefined) !== (brokerKey === undefined))
+    throw new CommandError("usage", "--broker-certificate and --broker-key go together");
+  const login = options.anonymous
+    ? undefined
+    : await readLogin(session.surroundings.env, options.brokerCredentialsFile, session.read);
+  const limits = { in_flight: inFlight, timeout_ms: callTimeout && callTimeout * 1_000 };
+  return {
+    ...(login !== undefined && { authentication: authenticationOf(login.credentials) }),
+    ...(options.anonymous && { authentication: { kind: "none" } }),
+    ...(brokerCa !== undefined && { ca: await session.read(brokerCa) }),
+    ...(brokerCertificate !== undefined &&
+      brokerKey !== undefined && {
+        client_certificate: { certificate: await session.read(brokerCertificate), key: await session.read(brokerKey) },
+      }),
+    ...((inFlight !== undefined || callTimeout !== undefined) && { limits }),
+    ...(notFoundMeansGone !== undefined && { quirks: { not_found_means_gone: notFoundMeansGone } }),
+    ...(relistEvery !== undefined && { relist_ms: relistEvery * 1_000 }),
+  };
 }
 
-function authenticationOf(
-  credentials: string | { readonly username: string; readonly password: string } | undefined,
-): object {
-  if (credentials === undefined) return { kind: "none" };
+/** A change leaves the credentials that it does not name; what is new and names none has none. */
+async function registerOrChange(session: PlatformSession, name: string, body: object): Promise<Broker> {
+  const { items } = await session.ask("brokers", {});
+  if (items.some((one) => one.name === name)) return session.ask("changeBroker", { broker: name }, { body });
+  return session.ask("registerBroker", { broker: name }, { body: { authentication: { kind: "none" }, ...body } });
+}
+
+function parseInFlight(text: string): number {
+  if (!/^[0-9]{1,4}$/.test(text) || Number(text) < 1)
+    throw new InvalidArgumentError("It must be a whole number from 1.");
+  return Number(text);
+}
+
+function authenticationOf(credentials: string | { readonly username: string; readonly password: string }): object {
   if (typeof credentials !== "string") return { kind: "basic", ...credentials };
   return { kind: "bearer", token: credentials.replace(/^Bearer /, "") };
 }

@@ -1,9 +1,10 @@
 import type { apiDescriptions } from "@osbert/platform/api";
 import type { Shaped } from "@osbert/server/client";
+import { facts } from "../admin/print.js";
 import { type ExitStatus, exitStatuses } from "../client/exit-status.js";
 import { plainJson, plainText } from "../client/plain-text.js";
-import { facts, queuedText, stateText } from "./instance-text.js";
-import type { IntentOptions } from "./platform-options.js";
+import { queuedText, stateText } from "./instance-text.js";
+import type { IntentOptions, WaitOptions } from "./platform-options.js";
 import { PlatformProblem } from "./platform-problem.js";
 import type { PlatformSession } from "./platform-session.js";
 import { type Look, waitWithProgress } from "./wait-with-progress.js";
@@ -19,6 +20,8 @@ export interface WantedChange {
   /** "my-db is created" */
   readonly done: string;
   ask(session: Pick<PlatformSession, "ask">, query: { readonly dry_run?: string }): Promise<Admitted>;
+  /** What is known of a failure beyond its own words; `undefined`: nothing. */
+  explain?(operation: string): Promise<string | undefined>;
   /** Told after a success, instead of the sentence. */
   finish?(): Promise<void>;
 }
@@ -41,7 +44,6 @@ export async function carryOutIntent(
     "idempotency-key": options.idempotencyKey,
   });
   const admitted = await wanted.ask(asking, options.dryRun ? { dry_run: "true" } : {});
-  const say = (line: string) => void stderr.write(`${plainText(line)}\n`);
   if (admitted.result === "dry-run") {
     stdout.write(session.json ? `${asking.text()}\n` : dryRunText(admitted));
     return admitted.report?.ok === false ? exitStatuses.failed.status : exitStatuses.succeeded.status;
@@ -49,28 +51,44 @@ export async function carryOutIntent(
   const { operation } = admitted;
   if (admitted.result === "unchanged" || operation === null) {
     if (session.json) stdout.write(`${asking.text()}\n`);
-    else say(`${wanted.instance} is, or will be, so already; nothing was queued`);
+    else stderr.write(`${plainText(`${wanted.instance} is, or will be, so already; nothing was queued`)}\n`);
     return exitStatuses.succeeded.status;
   }
-  const end: End = options.wait
+  return followOperation(session, options, wanted, operation);
+}
+
+/** Waits for the end of an operation, unless that is not wanted, and tells what became of it. */
+export async function followOperation(
+  session: PlatformSession,
+  options: WaitOptions,
+  wanted: Omit<WantedChange, "ask">,
+  operation: string,
+): Promise<ExitStatus> {
+  const { stdout, stderr } = session.surroundings;
+  const ended: End = options.wait
     ? await waitForEnd(session, options, wanted, operation)
     : { kind: "open", why: "the platform has accepted it" };
+  const isBad = ended.kind === "failed" || ended.kind === "cancelled";
+  const known = isBad ? await wanted.explain?.(operation) : undefined;
+  const end: End = isBad && known !== undefined ? { ...ended, message: known } : ended;
   if (session.json)
     stdout.write(`${plainJson({ instance: wanted.instance, binding: wanted.binding, operation, ...end })}\n`);
+  const say = (sentence: string) => void stderr.write(`${plainText(sentence)}\n`);
+  const fail = (sentence: string): ExitStatus => {
+    say(`error: ${sentence}`);
+    return exitStatuses.failed.status;
+  };
   switch (end.kind) {
     case "succeeded":
       if (wanted.finish !== undefined) await wanted.finish();
       else if (!session.json) stdout.write(`${plainText(wanted.done)}\n`);
       return exitStatuses.succeeded.status;
     case "failed":
-      stderr.write(`error: ${plainText(`${wanted.what} failed: ${end.message}`)}\n`);
-      return exitStatuses.failed.status;
+      return fail(`${wanted.what} failed: ${end.message}`);
     case "cancelled":
-      stderr.write(`error: ${plainText(`${wanted.what} was cancelled: ${end.message}`)}\n`);
-      return exitStatuses.failed.status;
+      return fail(`${wanted.what} was cancelled: ${end.message}`);
     case "unknown":
-      stderr.write(`error: ${plainText(`${wanted.what}: ${end.message}`)}\n`);
-      return exitStatuses.failed.status;
+      return fail(`${wanted.what}: ${end.message}`);
     case "open":
       say(`${end.why}. To look at it: osbert platform show ${wanted.instance} (operation ${operation})`);
       return options.wait ? exitStatuses.inProgress.status : exitStatuses.succeeded.status;
@@ -79,8 +97,8 @@ export async function carryOutIntent(
 
 async function waitForEnd(
   session: PlatformSession,
-  options: IntentOptions,
-  wanted: WantedChange,
+  options: WaitOptions,
+  wanted: Omit<WantedChange, "ask">,
   operation: string,
 ): Promise<End> {
   const waited = await waitWithProgress(session, wanted.what, options.timeout, () =>

@@ -1,22 +1,22 @@
 import type { Command } from "commander";
-import { exitStatuses } from "../client/exit-status.js";
 import type { Surroundings } from "../client/surroundings.js";
 import { withExamples } from "../examples-of.js";
-import { carryOutIntent } from "./carry-out-intent.js";
+import { carryOutIntent, followOperation } from "./carry-out-intent.js";
 import { queueText } from "./instance-text.js";
 import {
   type IntentOptions,
   type PlatformOptions,
+  theInstance,
+  theOperation,
   withIntentOptions,
   withPlatformOptions,
+  withTimeoutOption,
 } from "./platform-options.js";
 import type { PlatformSession } from "./platform-session.js";
 import { runPlatformCommand } from "./run-platform-command.js";
+import { showAnswer } from "./show-answer.js";
 
-const theInstance = "the name of the instance";
-const theOperation = "the operation's id, as show and queue tell it";
-
-/** The commands about what is queued or has failed: cancel, hold, release, retry. */
+/** The commands about what is queued or has failed: cancel, hold, release, retry, wait. */
 export function registerControlCommands(platform: Command, surroundings: Surroundings): void {
   const control = (
     name: "cancel" | "release",
@@ -39,7 +39,7 @@ export function registerControlCommands(platform: Command, surroundings: Surroun
   control("cancel", {
     summary: "cancel what is queued",
     description:
-      "Cancels what is queued. What was sent to a broker cannot be taken back: a create is deleted instead, anything else runs to its end.",
+      "Cancels what is queued and was not sent yet; a delete is called off, as restore does. What was sent to a broker cannot be taken back: it runs to its end, and a create that is not wanted any more is deleted.",
     example: "not that",
   });
   registerHold(platform, surroundings);
@@ -49,6 +49,7 @@ export function registerControlCommands(platform: Command, surroundings: Surroun
     example: "go on with it",
   });
   registerRetry(platform, surroundings);
+  registerWait(platform, surroundings);
 }
 
 function registerHold(platform: Command, surroundings: Surroundings): void {
@@ -91,14 +92,32 @@ function registerRetry(platform: Command, surroundings: Surroundings): void {
   withExamples(command, [{ does: "now that the broker is mended", command: "osbert platform retry my-db 12-0f3c2a" }]);
 }
 
+function registerWait(platform: Command, surroundings: Surroundings): void {
+  const command = platform
+    .command("wait")
+    .summary("wait for the end of a change")
+    .description("Waits for the end of a change that somebody asked for, and tells what became of it.")
+    .argument("<instance>", theInstance)
+    .argument("<operation>", theOperation)
+    .action((instance: string, operation: string, options: PlatformOptions & { readonly timeout?: number }) =>
+      runPlatformCommand(options, surroundings, `wait for ${operation}`, (session) => {
+        const told = { instance, what: `operation ${operation} of ${instance}`, done: `${operation} has succeeded` };
+        return followOperation(session, { ...options, wait: true }, told, operation);
+      }),
+    );
+  withPlatformOptions(withTimeoutOption(command));
+  withExamples(command, [{ does: "after --no-wait", command: "osbert platform wait my-db 12-0f3c2a --timeout 10m" }]);
+}
+
 async function controlled(
   session: PlatformSession,
   route: "cancel" | "hold" | "release",
   { instance, operation }: { readonly instance: string; readonly operation: string },
   body: object,
 ) {
-  const { ask, text } = session.askWith({});
-  const seen = await ask(route, { space: session.space, instance, operation }, { body });
-  session.surroundings.stdout.write(session.json ? `${text()}\n` : queueText(seen.queue));
-  return exitStatuses.succeeded.status;
+  return showAnswer(
+    session,
+    (ask) => ask(route, { space: session.space, instance, operation }, { body }),
+    ({ queue }) => queueText(queue),
+  );
 }

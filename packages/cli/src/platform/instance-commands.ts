@@ -1,115 +1,48 @@
 import { type Command, Option } from "commander";
 import { confirm } from "../admin/confirm.js";
 import { type ParameterChoice, withParameterOptions } from "../client/command-options.js";
-import { exitStatuses } from "../client/exit-status.js";
+import type { ExitStatus } from "../client/exit-status.js";
 import type { Surroundings } from "../client/surroundings.js";
 import { withExamples } from "../examples-of.js";
 import { carryOutIntent } from "./carry-out-intent.js";
-import { instanceText, queueText, withExactNumbers } from "./instance-text.js";
 import {
   type IntentOptions,
-  type PageOptions,
   type PlatformOptions,
+  theInstance,
   withIntentOptions,
-  withPageOptions,
   withPlatformOptions,
 } from "./platform-options.js";
-import { printPage } from "./print-page.js";
+import type { PlatformSession } from "./platform-session.js";
+import { type PolicyChoice, policyBody, withPolicyOptions } from "./policy-command.js";
 import { readParametersText } from "./read-parameters-text.js";
 import { runPlatformCommand } from "./run-platform-command.js";
+import { showAnswer } from "./show-answer.js";
 
-const theInstance = "the name of the instance";
-
-/** The commands about instances: list, show, queue, create, update, upgrade, delete, restore. */
+/** The commands that change instances: create, adopt, update, refresh, upgrade, delete, abandon, restore. */
 export function registerInstanceCommands(platform: Command, surroundings: Surroundings): void {
-  registerList(platform, surroundings);
-  registerShow(platform, surroundings);
-  registerQueue(platform, surroundings);
   registerCreate(platform, surroundings);
+  registerAdopt(platform, surroundings);
   registerUpdate(platform, surroundings);
+  registerRefresh(platform, surroundings);
   registerUpgrade(platform, surroundings);
   registerDelete(platform, surroundings);
+  registerAbandon(platform, surroundings);
   registerRestore(platform, surroundings);
 }
 
-function registerList(platform: Command, surroundings: Surroundings): void {
-  const command = platform
-    .command("list")
-    .summary("list the instances of a space")
-    .description("Lists the instances of a space, with what is open on each.")
-    .option("--phase <phase>", "only those in this phase")
-    .option("--broker <name>", "only those of this broker")
-    .action((options: PageOptions & { readonly phase?: string; readonly broker?: string }) =>
-      runPlatformCommand(options, surroundings, "list the instances", (session) =>
-        printPage(
-          session,
-          (page) =>
-            session.ask(
-              "instances",
-              { space: session.space },
-              { query: { ...page, phase: options.phase, broker: options.broker } },
-            ),
-          options,
-          ["NAME", "SERVICE", "PLAN", "PHASE", "OPEN", "BINDINGS", "BROKER"],
-          (one) => [
-            one.name,
-            one.offering.name,
-            one.plan?.name ?? "-",
-            one.usable ? one.phase : `${one.phase} (unusable)`,
-            String(one.open),
-            String(one.bindings),
-            one.broker,
-          ],
-          `there are none in space ${session.space}`,
-        ),
-      ),
-    );
-  withPageOptions(command);
-  withExamples(command, [{ does: "what is halted", command: "osbert platform list --phase halted" }]);
-}
-
-function registerShow(platform: Command, surroundings: Surroundings): void {
-  const command = platform
-    .command("show")
-    .summary("show an instance: what is, what is under way, what will be")
-    .description("Shows everything about an instance in one look: what it is, what is under way, and what it will be.")
-    .argument("<instance>", theInstance)
-    .action((name: string, options: PlatformOptions) =>
-      runPlatformCommand(options, surroundings, `show ${name}`, async (session) => {
-        const { ask, text } = session.askWith({});
-        const instance = await ask("instance", { space: session.space, instance: name });
-        surroundings.stdout.write(session.json ? `${text()}\n` : instanceText(withExactNumbers(instance, text())));
-        return exitStatuses.succeeded.status;
-      }),
-    );
-  withPlatformOptions(command);
-  withExamples(command, [{ does: "how is it?", command: "osbert platform show my-db" }]);
-}
-
-function registerQueue(platform: Command, surroundings: Surroundings): void {
-  const command = platform
-    .command("queue")
-    .summary("show what is wanted of an instance, in order")
-    .description(
-      "Shows what is wanted of an instance in the order in which it will be done: by whom, since when, why it waits.",
-    )
-    .argument("<instance>", theInstance)
-    .action((name: string, options: PlatformOptions) =>
-      runPlatformCommand(options, surroundings, `show the queue of ${name}`, async (session) => {
-        const { ask, text } = session.askWith({});
-        const { items } = await ask("queue", { space: session.space, instance: name });
-        surroundings.stdout.write(session.json ? `${text()}\n` : queueText(items));
-        return exitStatuses.succeeded.status;
-      }),
-    );
-  withPlatformOptions(command);
-  withExamples(command, [{ does: "what comes next", command: "osbert platform queue my-db" }]);
-}
-
-interface CreateOptions extends IntentOptions, ParameterChoice {
+interface CreateOptions extends IntentOptions, ParameterChoice, PolicyChoice {
   readonly broker?: string;
-  readonly onFailure?: string;
-  readonly concurrency?: string;
+}
+
+function withCreateOptions(command: Command): Command {
+  return withIntentOptions(
+    withParameterOptions(withPolicyOptions(command.option("--broker <name>", "whose, where several brokers offer it"))),
+  );
+}
+
+async function createBody(session: PlatformSession, offering: string, plan: string, options: CreateOptions) {
+  const parameters = await readParametersText(session, options.parameters);
+  return { broker: options.broker, offering, plan, parameters, policy: policyBody(options) };
 }
 
 function registerCreate(platform: Command, surroundings: Surroundings): void {
@@ -120,30 +53,9 @@ function registerCreate(platform: Command, surroundings: Surroundings): void {
     .argument("<instance>", "how you call it")
     .argument("<service>", "the name of the service, as in the marketplace")
     .argument("<plan>", "the name of the plan")
-    .option("--broker <name>", "whose, where several brokers offer it")
-    .addOption(
-      new Option("--on-failure <policy>", "what becomes of later changes when one fails").choices([
-        "auto",
-        "halt",
-        "continue",
-      ]),
-    )
-    .addOption(
-      new Option("--concurrency <policy>", "what becomes of a change while another is open").choices([
-        "queue",
-        "reject",
-        "replace",
-      ]),
-    )
     .action((instance: string, offering: string, plan: string, options: CreateOptions) =>
       runPlatformCommand(options, surroundings, `create ${instance}`, async (session) => {
-        const { broker, onFailure, concurrency } = options;
-        const policy = { on_failure: onFailure, concurrency };
-        const body = {
-          ...{ broker, offering, plan },
-          parameters: await readParametersText(session, options.parameters),
-          policy: onFailure === undefined && concurrency === undefined ? undefined : policy,
-        };
+        const body = await createBody(session, offering, plan, options);
         return carryOutIntent(session, options, {
           instance,
           what: `creating ${instance}`,
@@ -152,12 +64,43 @@ function registerCreate(platform: Command, surroundings: Surroundings): void {
         });
       }),
     );
-  withIntentOptions(withParameterOptions(command));
+  withCreateOptions(command);
   withExamples(command, [
     { does: "a small database", command: "osbert platform create my-db database small" },
     {
       does: "with parameters; would it be accepted?",
       command: "osbert platform create my-db database small -p size:=3 --dry-run",
+    },
+  ]);
+}
+
+function registerAdopt(platform: Command, surroundings: Surroundings): void {
+  const command = platform
+    .command("adopt")
+    .summary("take over what a broker has already")
+    .description(
+      "Takes over an instance that a broker has already, by its id there: one that is unmanaged, was abandoned, or was made by another platform. Nothing new is made. For operators.",
+    )
+    .argument("<instance>", "how it is called here")
+    .argument("<service>", "the name of its service, as in the marketplace")
+    .argument("<plan>", "the name of the plan that it has")
+    .argument("<id>", "its id at the broker")
+    .action((instance: string, offering: string, plan: string, id: string, options: CreateOptions) =>
+      runPlatformCommand(options, surroundings, `adopt ${instance}`, async (session) => {
+        const body = { ...(await createBody(session, offering, plan, options)), osb_id: id };
+        return carryOutIntent(session, options, {
+          instance,
+          what: `adopting ${instance}`,
+          done: `${instance} is adopted`,
+          ask: ({ ask }, query) => ask("adoptInstance", { space: session.space, instance }, { query, body }),
+        });
+      }),
+    );
+  withCreateOptions(command);
+  withExamples(command, [
+    {
+      does: "its broker was removed and is registered again",
+      command: "osbert platform adopt my-db database small 5f6b1c1e-3d0f-4b57-9d0a-7d1b0b6f6a01",
     },
   ]);
 }
@@ -194,6 +137,28 @@ function registerUpdate(platform: Command, surroundings: Surroundings): void {
     { does: "a larger plan", command: "osbert platform update my-db --plan large" },
     { does: "one parameter, without waiting", command: "osbert platform update my-db -p size:=5 --no-wait" },
   ]);
+}
+
+function registerRefresh(platform: Command, surroundings: Surroundings): void {
+  const command = platform
+    .command("refresh")
+    .summary("send the parameters of an instance again")
+    .description(
+      "Sends the parameters of an instance to its broker again, although they are the same, and waits until it has taken them.",
+    )
+    .argument("<instance>", theInstance)
+    .action((instance: string, options: IntentOptions) =>
+      runPlatformCommand(options, surroundings, `refresh ${instance}`, (session) =>
+        carryOutIntent(session, options, {
+          instance,
+          what: `refreshing ${instance}`,
+          done: `${instance} is refreshed`,
+          ask: ({ ask }, query) => ask("refreshInstance", { space: session.space, instance }, { query, body: {} }),
+        }),
+      ),
+    );
+  withIntentOptions(command);
+  withExamples(command, [{ does: "somebody has changed it by hand", command: "osbert platform refresh my-db" }]);
 }
 
 function registerUpgrade(platform: Command, surroundings: Surroundings): void {
@@ -249,31 +214,61 @@ function registerDelete(platform: Command, surroundings: Surroundings): void {
     .option("--reason <text>", "why, for the journal; --mode abandon needs it")
     .option("--yes", "do not ask; needed where nobody can be asked")
     .action((instance: string, options: DeleteOptions) =>
-      runPlatformCommand(options, surroundings, `delete ${instance}`, async (session) => {
-        const { mode, reason, afterOperation } = options;
-        const what = mode === "abandon" ? `forgets ${instance}, which lives on at its broker` : `deletes ${instance}`;
-        if (!options.dryRun) await confirm(surroundings, { what, name: instance, yes: options.yes ?? false });
-        return carryOutIntent(session, options, {
-          instance,
-          what: `deleting ${instance}`,
-          done: mode === "abandon" ? `${instance} is abandoned` : `${instance} is deleted`,
-          ask: ({ ask }, { dry_run }) => {
-            const query = {
-              ...{ mode, reason, dry_run },
-              after: afterOperation,
-              cascade: options.cascade ? "true" : undefined,
-              now: options.now ? "true" : undefined,
-            };
-            return ask("deleteInstance", { space: session.space, instance }, { query });
-          },
-        });
-      }),
+      runPlatformCommand(options, surroundings, `delete ${instance}`, (session) =>
+        deleteInstance(session, instance, options),
+      ),
     );
   withIntentOptions(command);
   withExamples(command, [
     { does: "with its bindings", command: "osbert platform delete my-db --cascade --yes" },
     { does: "when all that is queued is done", command: "osbert platform delete my-db --mode drain --no-wait --yes" },
   ]);
+}
+
+function registerAbandon(platform: Command, surroundings: Surroundings): void {
+  const command = platform
+    .command("abandon")
+    .summary("forget an instance without its broker")
+    .description(
+      "Forgets an instance without asking its broker, which may keep it and charge for it: it stands in the list of orphans from then on. For operators. The same as delete --mode abandon.",
+    )
+    .argument("<instance>", theInstance)
+    .requiredOption("--reason <text>", "why, for the journal")
+    .option("--yes", "do not ask; needed where nobody can be asked")
+    .action((instance: string, options: IntentOptions & { readonly reason: string; readonly yes?: boolean }) =>
+      runPlatformCommand(options, surroundings, `abandon ${instance}`, (session) =>
+        deleteInstance(session, instance, { ...options, mode: "abandon" }),
+      ),
+    );
+  withIntentOptions(command);
+  withExamples(command, [
+    { does: "its broker is no more", command: "osbert platform abandon my-db --reason 'the broker is gone' --yes" },
+  ]);
+}
+
+async function deleteInstance(session: PlatformSession, instance: string, options: DeleteOptions): Promise<ExitStatus> {
+  const { mode, reason, afterOperation } = options;
+  const isAbandoned = mode === "abandon";
+  const what = isAbandoned ? `forgets ${instance}, which lives on at its broker` : `deletes ${instance}`;
+  if (!options.dryRun) await confirm(session.surroundings, { what, name: instance, yes: options.yes ?? false });
+  return carryOutIntent(session, options, {
+    instance,
+    what: isAbandoned ? `abandoning ${instance}` : `deleting ${instance}`,
+    done: isAbandoned ? `${instance} is abandoned` : `${instance} is deleted`,
+    ask: ({ ask }, { dry_run }) => {
+      const query = {
+        ...{ mode, reason, dry_run },
+        after: afterOperation,
+        cascade: options.cascade ? "true" : undefined,
+        now: options.now ? "true" : undefined,
+      };
+      return ask("deleteInstance", { space: session.space, instance }, { query });
+    },
+    async explain(operation) {
+      const { last_delete } = await session.ask("instance", { space: session.space, instance });
+      return last_delete?.operation === operation ? `the broker refuses: ${last_delete.message}` : undefined;
+    },
+  });
 }
 
 function registerRestore(platform: Command, surroundings: Surroundings): void {
@@ -283,13 +278,13 @@ function registerRestore(platform: Command, surroundings: Surroundings): void {
     .description("Undoes a delete, as long as its broker has not accepted it. What it held back goes on.")
     .argument("<instance>", theInstance)
     .action((name: string, options: PlatformOptions) =>
-      runPlatformCommand(options, surroundings, `restore ${name}`, async (session) => {
-        const { ask, text } = session.askWith({});
-        const values = { space: session.space, instance: name };
-        const instance = await ask("restoreInstance", values, { body: {} });
-        surroundings.stdout.write(session.json ? `${text()}\n` : `${name} is ${instance.phase} again\n`);
-        return exitStatuses.succeeded.status;
-      }),
+      runPlatformCommand(options, surroundings, `restore ${name}`, (session) =>
+        showAnswer(
+          session,
+          (ask) => ask("restoreInstance", { space: session.space, instance: name }, { body: {} }),
+          ({ phase }) => `${name} is ${phase} again\n`,
+        ),
+      ),
     );
   withPlatformOptions(command);
   withExamples(command, [{ does: "keep it after all", command: "osbert platform restore my-db" }]);

@@ -1,5 +1,6 @@
 import type { apiDescriptions } from "@osbert/platform/api";
 import type { Shaped } from "@osbert/server/client";
+import { facts } from "../admin/print.js";
 import { plainJson, plainText } from "../client/plain-text.js";
 import { table } from "../client/table.js";
 import { formatElapsedMs } from "../duration.js";
@@ -39,6 +40,12 @@ export function withExactNumbers(instance: Instance, text: string): Instance {
   return { ...instance, applied: exact(instance.applied, applied), desired: exact(instance.desired, desired) };
 }
 
+/** What the instance will be after one operation, from the text that it came as. */
+export function exactState(state: State, text: string): State {
+  const { after } = JSON.parse(numbersAsTexts(text, numberMark)) as { readonly after: State | null };
+  return { ...state, parameters: after?.parameters ?? null };
+}
+
 /** What is wanted of it, in order. */
 export function queueText(queue: readonly Queued[]): string {
   if (queue.length === 0) return "nothing is under way\n";
@@ -57,7 +64,7 @@ export function queueText(queue: readonly Queued[]): string {
 /** One of the queue in a word. */
 export function queuedText(one: Queued): string {
   const overrides = one.overrides.length === 0 ? "" : ` (over ${one.overrides.join(", ")})`;
-  const news = one.held_for ?? one.description;
+  const news = one.held_for ?? (one.state === "paused" ? "waits until its broker can be reached" : one.description);
   return `${one.summary}${overrides}${news ? `: ${news}` : ""}`;
 }
 
@@ -91,7 +98,7 @@ function failuresText(failures: Instance["failures"]): string {
   return `${table(["FAILED", "WANTED", "AT", "PATHS", "WHY"], rows)}\n`;
 }
 
-function bindingsText(bindings: Instance["bindings"]): string {
+export function bindingsText(bindings: Instance["bindings"]): string {
   if (bindings.length === 0) return "";
   const rows = bindings.map((one) => [
     one.name,
@@ -101,11 +108,4 @@ function bindingsText(bindings: Instance["bindings"]): string {
     [one.successor && `replaced by ${one.successor}`, one.message].filter(Boolean).join("; "),
   ]);
   return `${table(["BINDING", "PHASE", "BY", "EXPIRES", ""], rows)}\n`;
-}
-
-/** Names and values, one a line; what is empty is left out. */
-export function facts(all: Readonly<Record<string, string>>): string {
-  const shown = Object.entries(all).filter(([, value]) => value !== "");
-  const width = Math.max(0, ...shown.map(([name]) => name.length));
-  return shown.map(([name, value]) => `${name.padEnd(width)}  ${plainText(value)}\n`).join("");
 }

@@ -5,7 +5,7 @@ import { CommandError, exitStatuses } from "../client/exit-status.js";
 import { plainJson, plainText } from "../client/plain-text.js";
 import type { Surroundings } from "../client/surroundings.js";
 import { withExamples } from "../examples-of.js";
-import { type PageOptions, withPageOptions } from "./platform-options.js";
+import { type PageOptions, theInstance, withPageOptions } from "./platform-options.js";
 import type { PlatformSession } from "./platform-session.js";
 import { printPage } from "./print-page.js";
 import { readEvents } from "./read-events.js";
@@ -26,7 +26,7 @@ export function registerJournal(platform: Command, surroundings: Surroundings): 
     .description(
       "Shows what was asked of an instance, what was sent to its broker, what it answered and what was decided: who, when, why.",
     )
-    .argument("<instance>", "the name of the instance")
+    .argument("<instance>", theInstance)
     .option("-f, --follow", "go on with each line as it comes, until Ctrl-C; with --json one document a line")
     .action((instance: string, options: JournalOptions) =>
       runPlatformCommand(options, surroundings, `show the journal of ${instance}`, async (session) => {

@@ -1,10 +1,16 @@
-import type { Command } from "commander";
-import { exitStatuses } from "../client/exit-status.js";
+import { type Command, Option } from "commander";
 import type { Surroundings } from "../client/surroundings.js";
 import { withExamples } from "../examples-of.js";
 import { type PageOptions, type PlatformOptions, withPageOptions, withPlatformOptions } from "./platform-options.js";
 import { printPage } from "./print-page.js";
 import { runPlatformCommand } from "./run-platform-command.js";
+import { showAnswer } from "./show-answer.js";
+
+interface OrphanOptions extends PageOptions {
+  readonly broker?: string;
+  readonly ofSpace?: string;
+  readonly state?: string;
+}
 
 /** `osbert platform orphans …`: what may exist at brokers although nobody has it. */
 export function registerOrphanCommands(platform: Command, surroundings: Surroundings): void {
@@ -20,12 +26,26 @@ export function registerOrphanCommands(platform: Command, surroundings: Surround
       "Lists what may exist at brokers although nobody has it: why, and how often it was tried to delete it.",
     )
     .option("--broker <name>", "only of this broker")
-    .option("--state <state>", "only those in this state: open, held, mitigated, dismissed or abandoned")
-    .action((options: PageOptions & { readonly broker?: string; readonly state?: string }) =>
+    .option("--of-space <name>", "only of this space")
+    .addOption(
+      new Option("--state <state>", "only those in this state").choices([
+        "open",
+        "held",
+        "mitigated",
+        "dismissed",
+        "abandoned",
+      ]),
+    )
+    .action((options: OrphanOptions) =>
       runPlatformCommand(options, surroundings, "list the orphans", (session) =>
         printPage(
           session,
-          (page) => session.ask("orphans", {}, { query: { ...page, broker: options.broker, state: options.state } }),
+          (page) =>
+            session.ask(
+              "orphans",
+              {},
+              { query: { ...page, broker: options.broker, space: options.ofSpace, state: options.state } },
+            ),
           options,
           ["KEY", "STATE", "SPACE", "INSTANCE", "SINCE", "TRIES", "LAST ANSWER", "WHY"],
           (one) => [
@@ -51,12 +71,13 @@ export function registerOrphanCommands(platform: Command, surroundings: Surround
     .description("Deletes an orphan at its broker now: one that is held, or one whose next try is far away.")
     .argument("<key>", "as the list tells it")
     .action((orphan: string, options: PlatformOptions) =>
-      runPlatformCommand(options, surroundings, `mitigate ${orphan}`, async (session) => {
-        const { ask, text } = session.askWith({});
-        const { state } = await ask("mitigateOrphan", { orphan }, { body: {} });
-        surroundings.stdout.write(session.json ? `${text()}\n` : `${orphan} is ${state}, and is tried now\n`);
-        return exitStatuses.succeeded.status;
-      }),
+      runPlatformCommand(options, surroundings, `mitigate ${orphan}`, (session) =>
+        showAnswer(
+          session,
+          (ask) => ask("mitigateOrphan", { orphan }, { body: {} }),
+          ({ state }) => `${orphan} is ${state}, and is tried now\n`,
+        ),
+      ),
     );
   withPlatformOptions(mitigate);
   withExamples(mitigate, [{ does: "at once", command: "osbert platform orphans mitigate orphan/databases/0f3c2a" }]);
@@ -68,12 +89,13 @@ export function registerOrphanCommands(platform: Command, surroundings: Surround
     .argument("<key>", "as the list tells it")
     .requiredOption("--reason <text>", "why")
     .action((orphan: string, options: PlatformOptions & { readonly reason: string }) =>
-      runPlatformCommand(options, surroundings, `dismiss ${orphan}`, async (session) => {
-        const { ask, text } = session.askWith({});
-        await ask("dismissOrphan", { orphan }, { body: { reason: options.reason } });
-        surroundings.stdout.write(session.json ? `${text()}\n` : `${orphan} is dismissed\n`);
-        return exitStatuses.succeeded.status;
-      }),
+      runPlatformCommand(options, surroundings, `dismiss ${orphan}`, (session) =>
+        showAnswer(
+          session,
+          (ask) => ask("dismissOrphan", { orphan }, { body: { reason: options.reason } }),
+          () => `${orphan} is dismissed\n`,
+        ),
+      ),
     );
   withPlatformOptions(dismiss);
   withExamples(dismiss, [

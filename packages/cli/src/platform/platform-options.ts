@@ -29,10 +29,31 @@ export function withPlatformOptions(command: Command): Command {
     .addHelpText("after", statusHelp);
 }
 
-export interface IntentOptions extends PlatformOptions {
+/** What arguments are, in the help of every command that has them. */
+export const theInstance = "the name of the instance";
+export const theBinding = "the name of the binding";
+export const theOperation = "the operation's id, as show and queue tell it";
+
+export interface WaitOptions {
   readonly wait: boolean;
   /** Seconds. */
   readonly timeout?: number;
+}
+
+/** Of the commands that wait for the end of what they asked for. */
+export function withWaitOptions(command: Command): Command {
+  return withTimeoutOption(command.option("--no-wait", "end as soon as the platform has accepted it"));
+}
+
+export function withTimeoutOption(command: Command): Command {
+  return command.option(
+    "--timeout <time>",
+    "wait no longer than this, such as 90s or 10m; it goes on",
+    parseSecondsOption,
+  );
+}
+
+export interface IntentOptions extends PlatformOptions, WaitOptions {
   readonly dryRun?: boolean;
   readonly ifRevision?: string;
   readonly idempotencyKey?: string;
@@ -41,9 +62,7 @@ export interface IntentOptions extends PlatformOptions {
 /** Of the commands that want a change. */
 export function withIntentOptions(command: Command): Command {
   return withPlatformOptions(
-    command
-      .option("--no-wait", "end as soon as the platform has accepted it")
-      .option("--timeout <time>", "wait no longer than this, such as 90s or 10m; it goes on", parseSecondsOption)
+    withWaitOptions(command)
       .option("--dry-run", "say what would become of it, and change nothing")
       .option("--if-revision <number>", "only if nothing was changed since that revision", parseRevision)
       .option("--idempotency-key <text>", "the same key again finds what the first request began"),

@@ -13,7 +13,8 @@ import type { PlatformOptions } from "./platform-options.js";
 import { PlatformProblem } from "./platform-problem.js";
 import { readTargetLogin, readTargets, type Target, targetNamed, targetsFolder } from "./targets.js";
 
-type PlatformClient = ApiClient<typeof apiRoutes, typeof apiDescriptions>;
+/** Asks a route of the API by its name. */
+export type PlatformClient = ApiClient<typeof apiRoutes, typeof apiDescriptions>;
 
 /** JSON that goes into a body as it was written: a number beyond 2^53 would not come through otherwise. */
 export class JsonText {

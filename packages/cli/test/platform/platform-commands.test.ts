@@ -58,7 +58,7 @@ test("what is refused, held and tried again is told with its reason", async () =
   broker.setRules([{ call: "deprovision", do: ["400"] }]);
   expect(await anna("delete", "db", "--yes")).toMatchObject({
     status: 1,
-    stderr: expect.stringContaining("deleting db failed"),
+    stderr: expect.stringContaining("the broker refuses"),
   });
   expect((await anna("show", "db")).stdout).toMatch(/^last delete +wanted by anna, refused/m);
   expect(await anna("restore", "db")).toMatchObject({ status: 0, stdout: "db is ready again\n" });

@@ -96,7 +96,7 @@ export async function sendCall<Body extends object>(
     checkDeadline(ports, operation, call, before);
     // No mark at all: nothing of this operation has ever been sent, so that it may still be left.
     // What may have been sent by an earlier operation is found out, whatever became of the catalog.
-    const drift = found === undefined && call.lostBefore !== true ? ports.recheck(operation) : null;
+    const drift = found === undefined && call.lostBefore !== true ? recheckAloud(ports, operation) : null;
     if (drift !== null) throw failure(drift, { class: "preflight-drift" });
     const mark: CallMark = { ...before, look: looks, at: now };
     const requestId = ports.newId();
@@ -185,6 +185,16 @@ function aheadOf(operation: InstanceOperation, call: string, { at }: CallMark, d
   if (operation.kind === "bind" || operation.kind === "unbind") return data;
   if (data.attempt?.operation === operation.id && data.attempt.call === call) return data;
   return { ...data, attempt: { operation: operation.id, call, since: at } };
+}
+
+/** Whoever waits for what is frozen is told by whom, and why. */
+function recheckAloud(ports: RunPorts, operation: InstanceOperation): string | null {
+  try {
+    return ports.recheck(operation);
+  } catch (error) {
+    if (error instanceof RetryLater) operation.describe(error.message);
+    throw error;
+  }
 }
 
 /** E10-56: what never reached the broker does not wait for ever. Deletes do. */
