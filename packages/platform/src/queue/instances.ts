@@ -705,7 +705,8 @@ function endMessage(outcome: Outcome | null): string | null {
       return outcome.error.message;
     case "cancelled":
       return outcome.reason;
-    default:
+    case "succeeded":
+    case undefined:
       return null;
   }
 }
