@@ -15,16 +15,9 @@ import { type Audit, archiveFor } from "./admin/audit.js";
 import { KeyRotation } from "./admin/key-rotation.js";
 import { Operator } from "./admin/operator.js";
 import { Pauses } from "./admin/pauses.js";
-import {
-  type BrokerCatalog,
-  type BuildOptions,
-  buildCatalog,
-  type CatalogOptions,
-  catalogWith,
-  knownCatalog,
-  retiring,
-  unknownCatalog,
-} from "./catalog/catalog.js";
+import type { BuildOptions, CatalogOptions } from "./catalog/built-service.js";
+import { type BrokerCatalog, catalogWith, knownCatalog, retiring, unknownCatalog } from "./catalog/catalog.js";
+import { buildCatalog, CatalogBuilder } from "./catalog/catalog-builder.js";
 import { Offer } from "./catalog/offer.js";
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
 import { type AdminRoutes, isServiceSource, type ServiceSource } from "./catalog/service-source.js";
@@ -135,6 +128,7 @@ const bindingPage = 500;
 export function createBroker(options: BrokerOptions): Broker {
   const source = isServiceSource(options.services) ? options.services : undefined;
   const ofSource: BuildOptions = { ...options, areChecked: source?.servicesAreChecked ?? false };
+  const ofSources = new CatalogBuilder(ofSource);
   const offer = new Offer(
     isServiceSource(options.services) ? unknownCatalog : buildCatalog(options.services, options),
     source && ((serviceId, revision) => source.resolve(serviceId, revision)),
@@ -177,7 +171,7 @@ export function createBroker(options: BrokerOptions): Broker {
   /** What a source gives that cannot be offered is told, and what was offered before stays: it must not take the broker down. */
   const takeFromSource = (from: ServiceSource) => {
     if (from.services === undefined) return;
-    take(catalogWith(buildCatalog(from.services, ofSource), { changedAt: from.changedAt ?? null }));
+    take(catalogWith(ofSources.build(from.services), { changedAt: from.changedAt ?? null }));
   };
   const followSource = () => {
     try {

@@ -3,8 +3,11 @@ export { BrokerError } from "@osbert/protocol";
 export type { Answer } from "@osbert/server";
 export type { FromSchema, Schema } from "@osbert/server/schemas";
 export { type Broker, type BrokerOptions, createBroker } from "./broker.js";
-export { type BrokerCatalog, buildCatalog, CatalogError, type CatalogOptions } from "./catalog/catalog.js";
+export type { CatalogOptions } from "./catalog/built-service.js";
+export { type BrokerCatalog, CatalogError } from "./catalog/catalog.js";
+export { buildCatalog } from "./catalog/catalog-builder.js";
 export { type FollowedServices, type FollowedServicesOptions, followedServices } from "./catalog/followed-services.js";
+export { LayeredMap } from "./catalog/layered-map.js";
 export { type PlanInUse, PlansInUseError } from "./catalog/plans-in-use.js";
 export type { SchemaDraft } from "./catalog/published-schema.js";
 export type {

@@ -1,6 +1,8 @@
 import type { Clock } from "@osbert/journal";
 import type { Service } from "../service/service.js";
-import { type BrokerCatalog, buildCatalog, catalogWith, knownCatalog, type OfferedService } from "./catalog.js";
+import { type BrokerCatalog, catalogWith, knownCatalog } from "./catalog.js";
+import { buildCatalog } from "./catalog-builder.js";
+import type { OfferedService } from "./offered-service.js";
 import type { ServiceSource } from "./service-source.js";
 import { withOneReplaced } from "./with-one-replaced.js";
 

@@ -1,5 +1,5 @@
 import type { MaintenanceInfo } from "@osbert/protocol";
-import type { OfferedPlan } from "../catalog/catalog.js";
+import type { OfferedPlan } from "../catalog/offered-service.js";
 import { type Decision, refused } from "./decision.js";
 
 /** Refuses a platform whose copy of the catalog is older than the plan. `null`: it asks for the plan's version, or for none. */

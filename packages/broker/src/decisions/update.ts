@@ -1,5 +1,6 @@
 import { isPlanUpdateable, type JsonObject, type OriginatingIdentity } from "@osbert/protocol";
-import type { BrokerCatalog, OfferedPlan, OfferedService } from "../catalog/catalog.js";
+import type { BrokerCatalog } from "../catalog/catalog.js";
+import type { OfferedPlan, OfferedService } from "../catalog/offered-service.js";
 import type { Refusal } from "../catalog/service-source.js";
 import { fingerprint } from "../records/fingerprint.js";
 import {

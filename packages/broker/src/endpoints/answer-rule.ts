@@ -1,5 +1,5 @@
 import { BrokerError, type JsonObject } from "@osbert/protocol";
-import type { OfferedPlan } from "../catalog/catalog.js";
+import type { OfferedPlan } from "../catalog/offered-service.js";
 import { type Decision, refused } from "../decisions/decision.js";
 import { type AsyncMode, asyncRule } from "../service/async-rule.js";
 import type { Verb } from "../service/verb.js";

@@ -1,6 +1,7 @@
 import { BrokerError, type JsonObject } from "@osbert/protocol";
 import type { Answer } from "@osbert/server";
-import type { BrokerCatalog, OfferedPlan } from "../catalog/catalog.js";
+import type { BrokerCatalog } from "../catalog/catalog.js";
+import type { OfferedPlan } from "../catalog/offered-service.js";
 import { deadlineMsOf } from "../decisions/deadline.js";
 import { decideUpdate, isUpgrade } from "../decisions/update.js";
 import { checkPrepared } from "../operations/check-instance.js";

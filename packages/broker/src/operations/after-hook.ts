@@ -1,5 +1,5 @@
 import type { Operation } from "@osbert/journal";
-import type { OfferedService } from "../catalog/catalog.js";
+import type { OfferedService } from "../catalog/offered-service.js";
 import type { HookRequest } from "../service/service.js";
 
 /** The author's hook, as the operation's last step: it is not called again once it has ended well. */

@@ -1,6 +1,6 @@
 import { Permanent, RetryLater } from "@osbert/journal";
 import { BrokerError, type JsonObject } from "@osbert/protocol";
-import type { OfferedPlan } from "../catalog/catalog.js";
+import type { OfferedPlan } from "../catalog/offered-service.js";
 import type { Judgement } from "../catalog/service-source.js";
 import { type ProvisionRequest, provisionProblem } from "../decisions/provision.js";
 import { instanceAddress } from "../records/instance-key.js";

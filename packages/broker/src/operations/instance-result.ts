@@ -1,6 +1,6 @@
 import { Permanent } from "@osbert/journal";
 import type { JsonObject } from "@osbert/protocol";
-import type { OfferedService } from "../catalog/catalog.js";
+import type { OfferedService } from "../catalog/offered-service.js";
 import type { InstanceOperation, InstanceResult, UpdateRequest } from "../records/instance-resource.js";
 import type { Prepared, ProvisionResult } from "../service/service.js";
 import { checkInstance } from "./check-instance.js";

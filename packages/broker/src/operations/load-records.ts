@@ -1,5 +1,5 @@
 import { Permanent, RetryLater } from "@osbert/journal";
-import type { OfferedService } from "../catalog/catalog.js";
+import type { OfferedService } from "../catalog/offered-service.js";
 import { type BindingRecord, bindingId, isBindingPart } from "../records/binding-record.js";
 import { type InstanceAddress, instanceAddress } from "../records/instance-key.js";
 import { type InstanceRecord, instancePart, instanceParts, revisionOf } from "../records/instance-record.js";

@@ -1,4 +1,5 @@
-import type { BrokerCatalog, OfferedService } from "../catalog/catalog.js";
+import type { BrokerCatalog } from "../catalog/catalog.js";
+import type { OfferedService } from "../catalog/offered-service.js";
 import type { ServiceJudge } from "../catalog/service-source.js";
 import type { BindingPart, BindingRecord } from "../records/binding-record.js";
 import type { PassedOver } from "../records/forced-result.js";

@@ -108,7 +108,8 @@ function call(broker: Broker, { name }: OsbRoute, verb: VerbRequest, request: Wi
 }
 
 function catalog(broker: Broker, request: WireRequest): Answer {
-  const { bytes, etag, changedAt } = broker.catalog;
+  const present = broker.catalog;
+  const { etag, changedAt } = present;
   const headers = {
     etag,
     // Without it, a cache may take what has not changed for long as fresh for a tenth of that time, and not ask.
@@ -121,7 +122,8 @@ function catalog(broker: Broker, request: WireRequest): Answer {
   const unchanged =
     known !== undefined &&
     (known.trim() === "*" || known.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag));
-  return unchanged ? answer("unchanged", "", headers) : answer("fetched", bytes, headers);
+  // Who has it already is not what the bytes are made for: they may be many.
+  return unchanged ? answer("unchanged", "", headers) : answer("fetched", present.bytes, headers);
 }
 
 /** A platform sends the same version with all its requests: it is read again only when another one comes. */

@@ -125,7 +125,7 @@ class Bundles implements BundleServices {
       ...{ journal, options, tell },
       source: (identityName) => this.#configured.sourceOf(identityName),
       nameOf: (identityName) => this.#configured.nameOf(sourceKey(identityName)),
-      entries: () => this.#catalog.entries.values(),
+      entries: () => this.#catalog.entries,
     });
     this.#offered = new OfferedBundles({
       revisions: (source) => neighbouringRevisions(journal(), sourceKey(source)),
@@ -147,7 +147,7 @@ class Bundles implements BundleServices {
     );
     this.judge = judgeRequests({
       isInCode: (serviceId) => this.#catalog.isInCode(serviceId),
-      entry: (serviceId) => this.#catalog.entries.get(serviceId),
+      entry: (serviceId) => this.#catalog.entry(serviceId),
       copies: () => this.#copies.all(),
       unread: () => this.#configured.unread(),
       source: (identityName) => this.#configured.sourceOf(identityName),

@@ -27,19 +27,16 @@ export interface OfferedBundlesPorts {
   readonly actions: (source: string) => ActionPorts;
 }
 
-/** A service, and what it was made of. */
-interface Made {
-  readonly of: CatalogEntry;
-  readonly service: Service;
-}
-
 /** Services of bundles. One that has not changed is the same object as before, so that nobody compiles it again. */
 export class OfferedBundles {
   readonly #ports: OfferedBundlesPorts;
   readonly #texts = new KeptAsText();
   /** What makes a service of facts, for all bundles of a source. */
   readonly #makers = new WeakMap<ActionPorts, (facts: BundleFacts) => Service>();
-  #made: ReadonlyMap<string, Made> = new Map();
+  /** What was made last, in the order of the catalog, and the services that were made of it. */
+  #entries: readonly CatalogEntry[] = [];
+  #services: readonly Service[] = [];
+  #forgotten = 0;
 
   constructor(ports: OfferedBundlesPorts) {
     this.#ports = ports;
@@ -47,38 +44,47 @@ export class OfferedBundles {
 
   /** The services of a merged catalog, in its order. */
   async services(entries: readonly CatalogEntry[]): Promise<readonly Service[]> {
-    const fresh = await this.#make(entries.filter((entry) => !this.#isMade(entry)));
-    const made = new Map<string, Made>();
-    const services: Service[] = [];
-    for (const { serviceId } of entries) {
-      const known = fresh.get(serviceId) ?? this.#made.get(serviceId);
-      if (known === undefined) continue;
-      made.set(serviceId, known);
-      services.push(known.service);
+    const forgotten = this.#forgotten;
+    const services = this.#madeBefore(entries);
+    const fresh = await this.#make(entries.filter((_, index) => services[index] === undefined));
+    const all = services.map((service, index) => service ?? (fresh.get(entries[index]?.serviceId ?? "") as Service));
+    // What was to be forgotten meanwhile is offered once more, and made anew the next time.
+    if (forgotten === this.#forgotten) {
+      this.#entries = entries;
+      this.#services = all;
     }
-    this.#made = made;
-    return services;
+    return all;
   }
 
   /** All are made anew the next time: what the operator gives to bundles has changed. */
   forget(): void {
-    this.#made = new Map();
+    this.#forgotten += 1;
+    this.#entries = [];
+    this.#services = [];
   }
 
-  #isMade(entry: CatalogEntry): boolean {
-    const known = this.#made.get(entry.serviceId);
-    return known !== undefined && isAlike(known.of, entry);
+  /** For each entry the service that was made of it, if it was. Both lists are in one order: they are walked side by side. */
+  #madeBefore(entries: readonly CatalogEntry[]): readonly (Service | undefined)[] {
+    let at = 0;
+    return entries.map((entry) => {
+      for (let known = this.#entries[at]; known !== undefined && known !== entry; known = this.#entries[at]) {
+        if (known.serviceId >= entry.serviceId) break;
+        at += 1;
+      }
+      const known = this.#entries[at];
+      return known !== undefined && isAlike(known, entry) ? this.#services[at] : undefined;
+    });
   }
 
   /** Some at a time: after a start, that is all of them. In the order of their parts, which is that of the store: neighbours are read together. */
-  async #make(entries: readonly CatalogEntry[]): Promise<ReadonlyMap<string, Made>> {
+  async #make(entries: readonly CatalogEntry[]): Promise<ReadonlyMap<string, Service>> {
     const bySource = new Map<string, CatalogEntry[]>();
     for (const entry of entries) {
       const others = bySource.get(entry.source);
       if (others === undefined) bySource.set(entry.source, [entry]);
       else others.push(entry);
     }
-    const made = new Map<string, Made>();
+    const made = new Map<string, Service>();
     for (const [source, unordered] of bySource) {
       const read = this.#ports.revisions(source);
       const wanted = unordered.map((entry) => ({ entry, part: partOf(entry) }));
@@ -92,9 +98,9 @@ export class OfferedBundles {
           // Revisions are written before what refers to them, and removed after it.
           if (revision === undefined)
             throw new Error(`revision ${entry.current.digest} of ${entry.spec} is not stored`);
-          const service = this.service(source, revision, entry.name);
+          const service = this.service(source, withTextsOf(entry, revision), entry.name);
           services.push(service);
-          made.set(entry.serviceId, { of: entry, service });
+          made.set(entry.serviceId, service);
         }
         this.#ports.render(services);
         // Others have their turn, too: what is made of thousands of bundles takes a second.
@@ -153,6 +159,20 @@ const toBundleService =
 /** Few enough that what is made of them on the way is gone before V8 takes it for something that stays. */
 const revisionsAtOnce = 50;
 
+/** The same revision; ids that the entry has, too, are in memory once. */
+function withTextsOf(
+  { serviceId, current: { digest, plans } }: CatalogEntry,
+  revision: RevisionRecord,
+): RevisionRecord {
+  const known = new Map(plans.map((plan) => [plan.id, plan]));
+  const shared = revision.plans.map((plan) => {
+    const same = known.get(plan.id);
+    return same?.name === plan.name ? same : plan;
+  });
+  const ids = revision.serviceId === serviceId && revision.digest === digest ? { serviceId, digest } : {};
+  return { ...revision, ...ids, plans: shared };
+}
+
 function partOf({ spec, current }: CatalogEntry): RevisionPart {
   return revisionPart(spec, current.digest);
 }
@@ -161,7 +181,8 @@ function partOf({ spec, current }: CatalogEntry): RevisionPart {
 function isAlike(one: CatalogEntry, other: CatalogEntry): boolean {
   return (
     one === other ||
-    (one.source === other.source &&
+    (one.serviceId === other.serviceId &&
+      one.source === other.source &&
       one.spec === other.spec &&
       one.name === other.name &&
       one.current.digest === other.current.digest &&

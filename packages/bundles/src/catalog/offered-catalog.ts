@@ -1,5 +1,5 @@
-import { buildCatalog, type Service } from "@osbert/broker";
-import { type IncrementalMerge, incrementalMerge } from "../reconcile/incremental-merge.js";
+import { buildCatalog, LayeredMap, type Service } from "@osbert/broker";
+import { findEntry, type IncrementalMerge, incrementalMerge } from "../reconcile/incremental-merge.js";
 import type { CatalogEntry, RankedSource } from "../reconcile/merge-sources.js";
 import type { SpecRecord } from "../reconcile/records.js";
 import type { OfferedBundles } from "./offered-bundles.js";
@@ -13,7 +13,7 @@ export class OfferedCatalog {
   /** What the merged catalog was made of, by the first names of the sources. */
   readonly #merged = new Map<string, RankedSource>();
   #services: readonly Service[] | undefined;
-  #entries: ReadonlyMap<string, CatalogEntry> = new Map();
+  #entries: readonly CatalogEntry[] = [];
 
   /** Services in code with a problem are thrown. */
   constructor(inCode: readonly Service[], bundles: OfferedBundles) {
@@ -32,9 +32,13 @@ export class OfferedCatalog {
     return this.#services;
   }
 
-  /** What of it comes from bundles, by the ids of services. */
-  get entries(): ReadonlyMap<string, CatalogEntry> {
+  /** What of it comes from bundles, in the order of the ids of services. */
+  get entries(): readonly CatalogEntry[] {
     return this.#entries;
+  }
+
+  entry(serviceId: string): CatalogEntry | undefined {
+    return findEntry(this.#entries, serviceId);
   }
 
   isInCode(serviceId: string): boolean {
@@ -55,10 +59,8 @@ export class OfferedCatalog {
     const { entries } = this.#merge.catalog;
     const offered = await this.#bundles.services(entries);
     // Without a pause in between: a request is judged by the entries, and then held against the catalog.
-    this.#services = [...this.#inCode, ...offered];
-    const byId = new Map<string, CatalogEntry>();
-    for (const entry of entries) byId.set(entry.serviceId, entry);
-    this.#entries = byId;
+    this.#services = this.#inCode.concat(offered);
+    this.#entries = entries;
     return true;
   }
 
@@ -66,10 +68,7 @@ export class OfferedCatalog {
   #mergeIn(source: RankedSource): void {
     const { data, specs } = source.stored;
     const before = this.#merged.get(data.identityName)?.stored.specs ?? new Map<string, SpecRecord>();
-    const changed: string[] = [];
-    for (const [id, record] of specs) if (before.get(id) !== record) changed.push(id);
-    for (const id of before.keys()) if (!specs.has(id)) changed.push(id);
-    this.#merge.change(source, changed);
+    this.#merge.change(source, LayeredMap.of(specs).differsFrom(before));
     this.#merged.set(data.identityName, source);
   }
 }

@@ -1,5 +1,7 @@
+import { LayeredMap } from "@osbert/broker";
 import type { Journal, Json } from "@osbert/journal";
 import { type SpecRecord, type StoredSource, specPart, specPrefix } from "../reconcile/records.js";
+import { sharedTexts } from "../reconcile/shared-texts.js";
 import { OneAtATime } from "./one-at-a-time.js";
 import { type ChangedEntry, changedKind, sourceResource } from "./source-resource.js";
 
@@ -93,18 +95,17 @@ export class SourceCopy {
   }
 
   async #readChanged(changed: ReadonlySet<string>): Promise<ReadonlyMap<string, SpecRecord>> {
-    const specs = new Map(this.#stored?.specs);
+    const specs = new Map<string, SpecRecord | undefined>();
     const ids = [...changed];
     for (let from = 0; from < ids.length; from += partsAtOnce) {
       const wanted = ids.slice(from, from + partsAtOnce);
       const resource = sourceResource.resource(await this.#journal.read(this.key, wanted.map(specPart)));
       for (const id of wanted) {
         const record = resource?.parts.get(specPart(id));
-        if (record === undefined) specs.delete(id);
-        else specs.set(id, record);
+        specs.set(id, record && sharedTexts(record));
       }
     }
-    return specs;
+    return LayeredMap.of(this.#stored?.specs).with(specs);
   }
 
   async #readAll(): Promise<ReadonlyMap<string, SpecRecord>> {
@@ -112,8 +113,8 @@ export class SourceCopy {
     for (let after: string | undefined; ; ) {
       const range = { limit: partsAtOnce, ...(after !== undefined && { after }) };
       const page = sourceResource.partsUnder(specPrefix, await this.#journal.parts(this.key, specPrefix, range));
-      for (const { id, value } of page.items) specs.set(id.slice(specPrefix.length), value);
-      if (page.next === null) return specs;
+      for (const { id, value } of page.items) specs.set(id.slice(specPrefix.length), sharedTexts(value));
+      if (page.next === null) return LayeredMap.of(specs);
       after = page.next;
     }
   }

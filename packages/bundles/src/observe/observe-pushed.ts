@@ -1,4 +1,4 @@
-import type { KnownRef } from "../reconcile/known-digests.js";
+import type { KnownRefs } from "../reconcile/known-digests.js";
 import { type Observation, type RefSeen, specId } from "../reconcile/observation.js";
 import type { PushedBundles } from "../sources/push-source.js";
 import type { Digest, Ref } from "../sources/source.js";
@@ -9,8 +9,7 @@ export interface ObservePushedRequest {
   readonly id: string;
   readonly generation: string;
   readonly pushed: PushedBundles;
-  /** By `specId`. */
-  readonly known: ReadonlyMap<string, KnownRef>;
+  readonly known: KnownRefs;
   readonly parse: ParseBundle;
   readonly parserVersion: number;
   readonly signal: AbortSignal;

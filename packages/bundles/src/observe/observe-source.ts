@@ -1,4 +1,4 @@
-import type { KnownRef } from "../reconcile/known-digests.js";
+import type { KnownRefs } from "../reconcile/known-digests.js";
 import {
   type ChannelRef,
   type Observation,
@@ -17,8 +17,7 @@ export interface ObserveRequest {
   readonly generation: string;
   readonly source: Source;
   readonly selection: CompiledSelection;
-  /** By `specId`. */
-  readonly known: ReadonlyMap<string, KnownRef>;
+  readonly known: KnownRefs;
   readonly parse: ParseBundle;
   readonly parserVersion: number;
   readonly limits?: Partial<ObserveLimits>;
@@ -95,7 +94,8 @@ async function observeUntil(
   await reading.judgeDenied();
   signal.throwIfAborted();
   const refs = reading.refs;
-  const partial = [...refs.values()].some(({ seen }) => seen.kind === "unreadable");
+  let partial = false;
+  for (const { seen } of refs.values()) partial ||= seen.kind === "unreadable";
   return {
     id: request.id,
     generation: request.generation,
@@ -268,7 +268,7 @@ class Reading {
     if (this.#denied.length === 0) return;
     const alive = await this.#probed();
     for (const { ref, spec, why, hidden } of this.#denied) {
-      const wasThere = this.#request.known.has(spec);
+      const wasThere = this.#request.known.get(spec) !== undefined;
       const only = !hidden && this.#request.known.size === 1;
       if (!wasThere && !hidden) this.seen(ref, spec, { kind: "absent" });
       else if (wasThere && alive === null && (this.#resolved > 0 || only)) this.seen(ref, spec, { kind: "absent" });

@@ -41,7 +41,7 @@ export function incrementalMerge(given: readonly RankedSource[], inCode = nothin
       const before = sources.get(name);
       sources.set(name, source);
       if (before === undefined || !isRankedAlike(before, source)) return mergeAll();
-      const entries = [...catalog.entries];
+      const entries = catalog.entries.slice();
       for (const spec of changed) {
         const was = serviceOf(before.stored.specs.get(spec));
         const is = serviceOf(source.stored.specs.get(spec));
@@ -159,6 +159,12 @@ function entryOf({ stored: { data } }: RankedSource, spec: string, record: Servi
     current: record.current,
     state: record.state.kind === "missing" ? "missing" : "active",
   };
+}
+
+/** Of entries in the order of a catalog. */
+export function findEntry(entries: readonly CatalogEntry[], serviceId: string): CatalogEntry | undefined {
+  const found = entries[placeOf(entries, serviceId)];
+  return found?.serviceId === serviceId ? found : undefined;
 }
 
 /** Where a service stands, or would. */

@@ -29,9 +29,29 @@ export interface KnownRef {
   readonly digests: readonly Digest[];
 }
 
-export function knownRefs({ specs }: StoredSource, parserVersion: number): ReadonlyMap<string, KnownRef> {
-  const known = new Map<string, KnownRef>();
-  for (const [spec, record] of specs)
-    if (record.kind !== "deleted") known.set(spec, { ref: record.ref, digests: knownDigests(record, parserVersion) });
-  return known;
+/** By `specId`. Told when it is asked: of thousands, each reading would make a copy. */
+export interface KnownRefs extends Iterable<readonly [string, KnownRef]> {
+  get(spec: string): KnownRef | undefined;
+  readonly size: number;
+}
+
+export function knownRefs({ specs }: StoredSource, parserVersion: number): KnownRefs {
+  const knownRef = (record: SpecRecord | undefined): KnownRef | undefined =>
+    record === undefined || record.kind === "deleted"
+      ? undefined
+      : { ref: record.ref, digests: knownDigests(record, parserVersion) };
+  return {
+    get: (spec) => knownRef(specs.get(spec)),
+    get size() {
+      let size = 0;
+      for (const record of specs.values()) if (record.kind !== "deleted") size += 1;
+      return size;
+    },
+    *[Symbol.iterator]() {
+      for (const [spec, record] of specs) {
+        const known = knownRef(record);
+        if (known !== undefined) yield [spec, known] as const;
+      }
+    },
+  };
 }

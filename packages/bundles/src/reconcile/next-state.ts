@@ -44,9 +44,8 @@ export function reconcile(stored: StoredSource, observation: Observation, facts:
   if (observation.generation !== data.generation || data.mode === "disabled") return draft.finish(data);
   if (observation.id === data.lastObservation) return draft.finish(data);
   const listed = observation.completeness !== "failed";
-  const unkeepable = [...observation.refs.keys()].filter((id) => !isKeepableSpecId(id));
-  const absences = takeIn(draft, stored, observation, facts);
-  if (listed) absences.push(...unlisted(stored, observation));
+  const { absences, unkeepable, isAll } = takeIn(draft, stored, observation, facts);
+  if (listed && !isAll) absences.push(...unlisted(stored, observation));
   const before = afterReading(data, observation, facts.now);
   const removed = listed
     ? remove(draft, stored, before, absences, observation, facts)
@@ -81,62 +80,102 @@ interface Absence {
   readonly why: string;
 }
 
+interface TakenIn {
+  /** What is to go. */
+  readonly absences: Absence[];
+  /** Refs whose names no store could keep. What is known has one that it can. */
+  readonly unkeepable: readonly string[];
+  /** All that is known was seen: of thousands, nobody has to look for what was not. */
+  readonly isAll: boolean;
+}
+
 /** Every ref that was seen: what it adds and changes at once; what is to go is handed back. */
-function takeIn(draft: SourceDraft, stored: StoredSource, observation: Observation, facts: ReconcileFacts): Absence[] {
+function takeIn(draft: SourceDraft, stored: StoredSource, observation: Observation, facts: ReconcileFacts): TakenIn {
   const absences: Absence[] = [];
-  for (const [spec, { ref, seen }] of observation.refs) {
-    if (!isKeepableSpecId(spec)) continue;
+  const unkeepable: string[] = [];
+  let seenOfKnown = 0;
+  observation.refs.forEach(({ ref, seen }, spec) => {
     const known = stored.specs.get(spec);
-    if (known?.kind === "service" && isFrozen(known)) continue;
+    if (known !== undefined) seenOfKnown += 1;
+    if (known !== undefined && isAsKept(known, ref, seen)) return;
+    if (known === undefined && !isKeepableSpecId(spec)) return void unkeepable.push(spec);
+    if (known?.kind === "service" && isFrozen(known)) return;
     const finding = findingOf(known, seen, observation.parserVersion, facts.now);
-    switch (finding.kind) {
-      case "nothing":
-        break;
-      case "there":
-        if (known?.kind === "service") draft.put(spec, there(draft, spec, known, ref, finding.cleared, facts.now));
-        break;
-      case "content": {
-        const revision = finding.seen.revision;
-        const admission = admitRevision(revision, {
-          ref,
-          known: known === undefined || known.kind === "candidate" ? null : known,
-          source: stored.data.identityName,
-          rules: facts.rules,
-          plansInUse: facts.inUse.plans,
-          now: facts.now,
-        });
-        if (admission.kind === "admitted") admit(draft, spec, known, ref, admission, facts.now);
-        else {
-          const { code, problems } = admission;
-          const parserVersion = revision.parserVersion;
-          refuse(draft, spec, known, ref, { digest: revision.digest, since: facts.now, code, problems, parserVersion });
-        }
-        break;
+    const absence = takeInOne(draft, { spec, known, ref, finding }, stored.data, observation, facts);
+    if (absence !== null) absences.push(absence);
+  });
+  return { absences, unkeepable, isAll: seenOfKnown === stored.specs.size };
+}
+
+interface Found {
+  readonly spec: string;
+  readonly known: SpecRecord | undefined;
+  readonly ref: ChannelRef;
+  readonly finding: Finding;
+}
+
+function takeInOne(
+  draft: SourceDraft,
+  { spec, known, ref, finding }: Found,
+  data: SourceData,
+  { completeness }: Observation,
+  facts: ReconcileFacts,
+): Absence | null {
+  switch (finding.kind) {
+    case "nothing":
+      return null;
+    case "there":
+      if (known?.kind === "service") draft.put(spec, there(draft, spec, known, ref, finding.cleared, facts.now));
+      return null;
+    case "content": {
+      const revision = finding.seen.revision;
+      const admission = admitRevision(revision, {
+        ref,
+        known: known === undefined || known.kind === "candidate" ? null : known,
+        source: data.identityName,
+        rules: facts.rules,
+        plansInUse: facts.inUse.plans,
+        now: facts.now,
+      });
+      if (admission.kind === "admitted") admit(draft, spec, known, ref, admission, facts.now);
+      else {
+        const { code, problems } = admission;
+        const parserVersion = revision.parserVersion;
+        refuse(draft, spec, known, ref, { digest: revision.digest, since: facts.now, code, problems, parserVersion });
       }
-      case "refused":
-        refuse(draft, spec, known, ref, finding.content);
-        break;
-      case "gone": {
-        if (known?.kind === "candidate") {
-          if (observation.completeness !== "failed") draft.put(spec, null);
-          break;
-        }
-        if (known?.kind !== "service") break;
-        const record = finding.content === null ? known : { ...known, refused: finding.content };
-        // It is remembered that this is no bundle, so that it is not read again; the rest is decided with all that is to go.
-        if (finding.content !== null && known.refused?.digest !== finding.content.digest) draft.put(spec, record);
-        absences.push({ spec, record, reason: finding.reason, why: finding.why });
-        break;
-      }
-      case "removed":
-        takeBack(draft, spec, known, finding.why, facts.now);
-        break;
-      case "unreadable":
-        unreadable(draft, spec, known, ref, finding.why, facts.now);
-        break;
+      return null;
     }
+    case "refused":
+      refuse(draft, spec, known, ref, finding.content);
+      return null;
+    case "gone": {
+      if (known?.kind === "candidate" && completeness !== "failed") draft.put(spec, null);
+      if (known?.kind !== "service") return null;
+      const record = finding.content === null ? known : { ...known, refused: finding.content };
+      // It is remembered that this is no bundle, so that it is not read again; the rest is decided with all that is to go.
+      if (finding.content !== null && known.refused?.digest !== finding.content.digest) draft.put(spec, record);
+      return { spec, record, reason: finding.reason, why: finding.why };
+    }
+    case "removed":
+      takeBack(draft, spec, known, finding.why, facts.now);
+      return null;
+    case "unreadable":
+      unreadable(draft, spec, known, ref, finding.why, facts.now);
+      return null;
   }
-  return absences;
+}
+
+/** As nearly all specs are with each reading: there, and nothing is known against it. It only saves the look at what that means. */
+function isAsKept(known: SpecRecord, ref: ChannelRef, seen: RefSeen): boolean {
+  return (
+    known.kind === "service" &&
+    seen.kind === "same" &&
+    known.current.digest === seen.digest &&
+    known.state.kind === "active" &&
+    known.stale === null &&
+    known.refused === null &&
+    known.ref.tag === ref.tag
+  );
 }
 
 /** By a person: nothing of it changes by itself. */
@@ -363,8 +402,9 @@ function unlisted({ data, specs }: StoredSource, { refs }: Observation): readonl
   const reason = data.mode === "draining" ? "config" : "absent";
   const why = data.mode === "draining" ? "its source has left the configuration" : "the source does not list it";
   const absences: Absence[] = [];
-  for (const [spec, record] of specs)
+  specs.forEach((record, spec) => {
     if (record.kind === "service" && !isFrozen(record) && !refs.has(spec)) absences.push({ spec, record, reason, why });
+  });
   return absences;
 }
 
@@ -396,16 +436,18 @@ function remove(
   }
   for (const absence of absences) removeOne(draft, absence, data, rules, now);
   if (data.listing || data.mode === "draining")
-    for (const [spec, record] of stored.specs)
+    stored.specs.forEach((record, spec) => {
       if (record.kind === "candidate" && !observation.refs.has(spec)) draft.put(spec, null);
+    });
   return { ...data, guard: null };
 }
 
 /** What a run could take away. */
 function activeOf({ specs }: StoredSource): number {
   let active = 0;
-  for (const record of specs.values())
+  specs.forEach((record) => {
     if (record.kind === "service" && record.state.kind === "active" && record.held === null) active += 1;
+  });
   return active;
 }
 
@@ -518,9 +560,10 @@ function tellUntagged(
   { refs }: Observation,
 ): Pick<SourceData, "untagged"> {
   if (data.mode !== "active") return {};
-  const lacking = [...refs].flatMap(([spec, { ref, seen }]) =>
-    ref.channel === "" && seen.kind === "absent" && specs.get(spec)?.kind !== "service" ? [ref] : [],
-  );
+  const lacking: ChannelRef[] = [];
+  refs.forEach(({ ref, seen }, spec) => {
+    if (ref.channel === "" && seen.kind === "absent" && specs.get(spec)?.kind !== "service") lacking.push(ref);
+  });
   const untagged = lacking.length;
   if (untagged === (data.untagged ?? 0)) return {};
   if (untagged === 0) {

@@ -312,9 +312,9 @@ export function newSource(name: string, generation: string, { listing = true } =
 /** What of a source was read and cannot be offered, by specs. */
 export function refusedContents(stored: StoredSource | undefined): ReadonlyMap<string, RefusedContent> {
   const found = new Map<string, RefusedContent>();
-  for (const [spec, record] of stored?.specs ?? []) {
+  stored?.specs.forEach((record, spec) => {
     if (record.kind === "candidate" && record.because.kind === "refused content") found.set(spec, record.because);
     if (record.kind === "service" && record.refused !== null) found.set(spec, record.refused);
-  }
+  });
   return found;
 }

@@ -9,11 +9,12 @@ export function useToAsk(
   { deleteAfterFailures }: Rules,
 ): { readonly services: readonly string[]; readonly plans: readonly string[] } {
   const plans: string[] = [];
-  for (const [id, { seen }] of observation.refs) {
+  observation.refs.forEach(({ seen }, id) => {
+    if (seen.kind !== "read") return;
     const known = specs.get(id);
-    if (seen.kind !== "read" || known?.kind !== "service" || known.current.digest === seen.revision.digest) continue;
+    if (known?.kind !== "service" || known.current.digest === seen.revision.digest) return;
     plans.push(...known.current.plans.map((plan) => plan.id));
-  }
+  });
   const failures = data.health.consecutiveFailures + 1;
   const reached = deleteAfterFailures !== null && failures >= deleteAfterFailures;
   if (observation.completeness !== "failed" || !reached) return { services: [], plans };

@@ -29,7 +29,10 @@ export function bundleMetrics(registry: Registry): BundleObserver {
   const tellReading = ({ source, observation, at, tookMs }: SourceRead): void => {
     const { completeness, refs } = observation;
     all.reading.observe({ source, completeness }, tookMs / 1_000);
-    for (const { seen } of refs.values()) all.verdicts.inc({ source, verdict: seen.kind });
+    // Counted first: of thousands, each would be looked up by its labels.
+    const counts = new Map<string, number>();
+    refs.forEach(({ seen }) => counts.set(seen.kind, (counts.get(seen.kind) ?? 0) + 1));
+    for (const [verdict, count] of counts) all.verdicts.inc({ source, verdict }, count);
     if (completeness !== "complete") return;
     completeAt.set(source, at);
     all.lastComplete.set({ source }, at / 1_000);

@@ -122,14 +122,18 @@ function readingLines(
   { completeness, refs, error }: Observation,
   refused: SourceRead["refused"],
 ): { readonly whole: Line; readonly unusable: readonly { readonly spec: string; readonly line: Line }[] } {
-  const seen = [...refs.values()];
   const problemsOf = ({ ref, seen: found }: { readonly ref: ChannelRef; readonly seen: RefSeen }) => {
     if (found.kind === "invalid") return found.problems;
-    const known = found.kind === "same" ? refused.get(specId(ref)) : undefined;
+    const known = found.kind === "same" && refused.size > 0 ? refused.get(specId(ref)) : undefined;
     return found.kind === "same" && known?.digest === found.digest ? known.problems : null;
   };
   const isBundle = ({ kind }: RefSeen) => kind === "same" || kind === "read";
-  const bundles = seen.filter((each) => isBundle(each.seen) && problemsOf(each) === null).length;
+  let bundles = 0;
+  const others: { readonly ref: ChannelRef; readonly seen: RefSeen }[] = [];
+  refs.forEach((each) => {
+    if (isBundle(each.seen) && problemsOf(each) === null) bundles += 1;
+    else others.push(each);
+  });
   const whole: Line =
     completeness === "complete"
       ? { level: "info", message: "source of bundles was read", fields: { source, bundles } }
@@ -144,7 +148,7 @@ function readingLines(
             message: "source of bundles could not be read; what is known of it stays",
             fields: { source, error },
           };
-  const unusable = seen.flatMap((each) => {
+  const unusable = others.flatMap((each) => {
     const { ref, seen: found } = each;
     const about = { source, bundle: `${ref.repository}:${ref.tag}` };
     const line = (message: string, facts: object) => [

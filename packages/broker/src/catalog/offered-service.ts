@@ -1,0 +1,109 @@
+import type { ServiceOffering, ServicePlan } from "@osbert/protocol";
+import type { Schema, Validate } from "@osbert/server/schemas";
+import type { PlanDefinition, Service } from "../service/service.js";
+import { compileRefusing } from "./compile-refusing.js";
+import { schemaPlace } from "./offering.js";
+
+/** A plan with everything that deciding about it takes. */
+export interface OfferedPlan {
+  readonly service: Service;
+  readonly offering: ServiceOffering;
+  readonly name: string;
+  readonly definition: PlanDefinition;
+  readonly plan: ServicePlan;
+  /** Checks of parameters, where there is a schema. */
+  readonly validate: { readonly provision: Validate; readonly update: Validate; readonly bind: Validate };
+}
+
+export interface OfferedService {
+  readonly service: Service;
+  readonly offering: ServiceOffering;
+  readonly plans: ReadonlyMap<string, OfferedPlan>;
+  /** Checks of what the author's functions return as state. */
+  readonly validateState: Validate;
+  readonly validateBindingState: Validate;
+}
+
+/** Compiles a schema, or notes where one that is none stands. */
+export type Compile = (schema: Schema | undefined, what: string, place: string) => Validate;
+
+/** A service with all that deciding about it takes. */
+export function offer(service: Service, offering: ServiceOffering, compile: Compile): OfferedService {
+  const plans = new Map<string, OfferedPlan>();
+  for (const [index, plan] of offering.plans.entries()) {
+    const definition = (service.plans as Record<string, PlanDefinition>)[plan.name] as PlanDefinition;
+    const compiled = (verb: "provision" | "update" | "bind") =>
+      compile(definition[verb], "parameters", schemaPlace(index, verb));
+    const validate = { provision: compiled("provision"), update: compiled("update"), bind: compiled("bind") };
+    plans.set(plan.id, { service, offering, name: plan.name, definition, plan, validate });
+  }
+  return {
+    service,
+    offering,
+    plans,
+    validateState: compile(service.state, `the state of ${service.name}`, "state"),
+    validateBindingState: compile(service.bindingState, `the binding state of ${service.name}`, "bindingState"),
+  };
+}
+
+/** Where there is no schema. */
+export const anything: Validate = () => null;
+
+/**
+ * Of thousands of services, few are asked for: of the others there is no more than their part of the answer. What was made of one is forgotten
+ * when enough others were asked for since.
+ */
+export class OfferedWhenNeeded implements OfferedService {
+  readonly service: Service;
+  readonly #bytes: Buffer;
+  #made: OfferedService | undefined;
+
+  constructor(service: Service, bytes: Buffer) {
+    this.service = service;
+    this.#bytes = bytes;
+  }
+
+  get offering(): ServiceOffering {
+    return this.#offered().offering;
+  }
+
+  get plans(): ReadonlyMap<string, OfferedPlan> {
+    return this.#offered().plans;
+  }
+
+  get validateState(): Validate {
+    return this.#offered().validateState;
+  }
+
+  get validateBindingState(): Validate {
+    return this.#offered().validateBindingState;
+  }
+
+  forget(): void {
+    this.#made = undefined;
+  }
+
+  #offered(): OfferedService {
+    if (this.#made === undefined) {
+      this.#made = offer(this.service, JSON.parse(this.#bytes.toString()) as ServiceOffering, compiledWhenNeeded);
+      madeLast[nextMade]?.forget();
+      madeLast[nextMade] = this;
+      nextMade = (nextMade + 1) % mostMade;
+    }
+    return this.#made;
+  }
+}
+
+/** So many are at hand, in this process. Who looks for something in all services, as operators do, would else leave all of them behind. */
+const mostMade = 512;
+const madeLast: OfferedWhenNeeded[] = [];
+let nextMade = 0;
+
+function compiledWhenNeeded(schema: Schema | undefined, what: string): Validate {
+  if (schema === undefined) return anything;
+  let compiled: Validate | undefined;
+  return (value) => {
+    compiled ??= compileRefusing(schema, what);
+    return compiled(value);
+  };
+}
