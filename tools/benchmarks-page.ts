@@ -45,8 +45,22 @@ export interface BundlesReport {
   readonly table: readonly (readonly string[])[];
 }
 
+/** What the platform's benchmark writes; see packages/platform/bench/main.ts. */
+export interface PlatformReport {
+  readonly command: string;
+  readonly load: number;
+  readonly tookSeconds: number;
+  /** The head and a row for each figure. */
+  readonly table: readonly (readonly string[])[];
+}
+
 /** docs/benchmarks.md: figures with what they were measured on, and what they are held against. */
-export function benchmarksPage(journal: JournalReport, broker: BrokerReport, bundles: BundlesReport): string {
+export function benchmarksPage(
+  journal: JournalReport,
+  broker: BrokerReport,
+  bundles: BundlesReport,
+  platform: PlatformReport,
+): string {
   const { machine, fsync } = journal;
   return `# Benchmarks
 
@@ -58,7 +72,7 @@ the absolute numbers beside it belong to this machine alone. A target that is mi
 | machine | ${machine.cores} cores (${machine.cpu.trim()}), ${machine.memoryGb} GB |
 | software | Node ${machine.node}, ${machine.stores.join(", ")} |
 | disk | fdatasync of 4 KiB: p50 ${fsync.p50Ms.toFixed(2)} ms, p99 ${fsync.p99Ms.toFixed(2)} ms |
-| load before | ${machine.load.toFixed(1)} (journal), ${broker.load.toFixed(1)} (broker), ${bundles.load.toFixed(1)} (bundles) |
+| load before | ${machine.load.toFixed(1)} (journal), ${broker.load.toFixed(1)} (broker), ${bundles.load.toFixed(1)} (bundles), ${platform.load.toFixed(1)} (platform) |
 | date | ${journal.date.slice(0, 10)} |
 
 ## The broker over HTTP
@@ -79,6 +93,20 @@ ${rows("with many", "with few", broker.fills)}
 
 ${table(bundles.table)}
 ${bundles.leftOut.map((line) => `\nLeft out: ${line}\n`).join("")}
+## The platform
+
+\`${platform.command}\`, ${platform.tookSeconds} seconds. The library without HTTP, on SQLite at \`synchronous=FULL\`; its broker is a process of its own that answers at
+once, with a catalog of ten offerings of three plans with schemas.
+
+- **Accepting**: 64 callers, each asking for the next instance as soon as the last one is durable; nothing is played meanwhile. The ceiling is the journal
+  alone, with one operation on a new resource and 300 bytes that it keeps as data and as input.
+- **Playing**: creates that were accepted before are let go, and timed to the end of the last. The ceiling is a loop of \`fetch\` with the same requests.
+- **Reading**: one instance after the other by \`instances.read\`: phase, applied, desired, queue, certainty, bindings. The copies are put straight into the
+  tables; the long journal is one of updates that were played.
+- **Polled**: instances whose broker says "in progress" and asks for an hour's patience, on a clock that is put forward by an hour as soon as all were asked.
+
+${table(platform.table)}
+
 ## The journal
 
 \`${journal.command}\`, ${journal.tookSeconds} seconds.

@@ -6,7 +6,7 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { fill } from "./fill.js";
+import { fill } from "../../../tools/bench/fill.js";
 import { lifecycle } from "./lifecycle.js";
 import { type Load, load, type NextRequest } from "./load.js";
 import { headers, provisionBody, toRequest } from "./requests.js";

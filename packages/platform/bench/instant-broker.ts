@@ -26,7 +26,7 @@ const catalog = JSON.stringify({ services });
 const server = createServer((request, response) => {
   request.resume().once("end", () => {
     const { status, body } = answer(request);
-    const headers = pollSeconds === undefined || status === 200 ? {} : { "retry-after": pollSeconds };
+    const headers = pollSeconds === undefined || body === catalog ? {} : { "retry-after": pollSeconds };
     response.writeHead(status, { "content-type": "application/json", "content-length": body.length, ...headers });
     response.end(body);
   });

@@ -122,7 +122,7 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
   const platform = new JournalInstances({
     journal,
     brokers: port,
-    offerings: () => [{ broker: "b", offering, leftAt: null, plansLeft: [] }],
+    offeringsCalled: () => [{ broker: "b", offering, leftAt: null, plansLeft: [] }],
     quotas: { reserve: async () => ({ findings: [], until: null, release: async () => undefined }) },
     platformName: "osbert",
     newId: () => `id-${++number}`,

@@ -34,7 +34,7 @@ await measure(async ({ folder, quick }) => {
   const asked = { ...wanted, parameters };
   const create = () => platform.instances.create({ space, name: randomUUID() }, asked, asking);
   const accept = () => {
-    const change = { accept: [{ kind: "create", input, lane: laneOfBroker }] };
+    const change = { data: input, accept: [{ kind: "create", input, lane: laneOfBroker }] };
     return journal.transact(randomUUID(), () => ({ result: null, change }), { by: asking.by, likelyNew: true });
   };
   const results = await inTurn(rounds, {

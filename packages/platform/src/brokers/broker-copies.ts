@@ -27,6 +27,8 @@ interface BrokerCopy {
   client: Client;
   revision: number;
   offerings: ReadonlyMap<string, KnownOffering>;
+  /** What left the catalog may have had the name of what is there now. */
+  byName: ReadonlyMap<string, readonly OfferingRecord[]>;
 }
 
 interface KnownOffering {
@@ -86,6 +88,14 @@ export class BrokerCopies {
     return [...(this.#copies.get(name)?.offerings.values() ?? [])].map(({ record }) => record);
   }
 
+  /** Those with this id or name: few, however many there are. */
+  offeringsCalled(name: string, idOrName: string): readonly OfferingRecord[] {
+    const copy = this.#copies.get(name);
+    const byId = copy?.offerings.get(idOrName)?.record;
+    const named = copy?.byName.get(idOrName) ?? [];
+    return byId === undefined || named.includes(byId) ? named : [byId, ...named];
+  }
+
   plan(name: string, offering: string, plan: string): ServicePlan | undefined {
     return this.#copies.get(name)?.offerings.get(offering)?.plans.get(plan);
   }
@@ -135,7 +145,8 @@ export class BrokerCopies {
     const followed = await this.#journal().followed(keys.broker(name), (data: Json): Json => data);
     const data = brokerData(followed.value);
     if (data === undefined || this.#closing.signal.aborted) return followed.close();
-    const copy: BrokerCopy = { followed, data, client: brokerClient(data), revision: 0, offerings: new Map() };
+    const client = brokerClient(data);
+    const copy: BrokerCopy = { followed, data, client, revision: 0, offerings: new Map(), byName: new Map() };
     this.#copies.set(name, copy);
     followed.onChange((value) => this.#learn(copy, brokerData(value)));
     await this.#readCatalog(copy);
@@ -171,7 +182,9 @@ export class BrokerCopies {
         if (pages.length < count && copy.data.catalog.revision === revision)
           throw new Error("the catalog was written anew while it was read");
         if (pages.length < count) continue;
-        copy.offerings = new Map(offeringsIn(pages).map((record) => [record.offering.id, known(record)]));
+        const records = offeringsIn(pages);
+        copy.offerings = new Map(records.map((record) => [record.offering.id, known(record)]));
+        copy.byName = namedIn(records);
         copy.revision = revision;
       }
     });
@@ -209,6 +222,17 @@ export class BrokerCopies {
 
 export function pageId(revision: number, page: number): `page/${string}` {
   return `page/${revision}/${String(page).padStart(4, "0")}`;
+}
+
+function namedIn(records: readonly OfferingRecord[]): BrokerCopy["byName"] {
+  const named = new Map<string, OfferingRecord[]>();
+  for (const record of records) {
+    const { name } = record.offering;
+    const others = named.get(name);
+    if (others === undefined) named.set(name, [record]);
+    else others.push(record);
+  }
+  return named;
 }
 
 function known(record: OfferingRecord): KnownOffering {

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { Json, ServicePlan } from "@osbert/protocol";
 import { compileSchema, TooMuchWork, type Validate } from "@osbert/server/schemas";
 import type { SchemaUse, SchemaVerdict } from "../decisions/preflight.js";
@@ -11,12 +12,15 @@ type Compiled =
 
 /** What plans' schemas say to parameters. A schema is compiled when it is first used; that it cannot be is a fault of the broker's, not of the user's. */
 export class PlanSchemas {
+  /** By the hash of their text: of thousands of plans, most have the same one. */
   readonly #compiled = new Map<string, Compiled>();
+  /** A catalog's schemas are the same objects until it is read anew: to write one down again for each intent costs more than to check it. */
+  readonly #hashes = new WeakMap<object, string>();
 
   check(plan: ServicePlan, use: SchemaUse, parameters: Json): SchemaVerdict {
     const schema = schemaOf(plan.schemas, use);
     if (schema === undefined) return { kind: "fine" };
-    const compiled = this.#compile(JSON.stringify(schema));
+    const compiled = this.#compile(schema);
     if (compiled.kind === "unusable") return compiled;
     try {
       const message = compiled.validate(parameters);
@@ -28,22 +32,23 @@ export class PlanSchemas {
     }
   }
 
-  /** By its text: of thousands of plans, most have the same one. */
-  #compile(text: string): Compiled {
-    const known = this.#compiled.get(text);
-    const compiled = known ?? compile(text);
+  #compile(schema: object): Compiled {
+    const key = this.#hashes.get(schema) ?? hash("sha256", JSON.stringify(schema), "base64");
+    this.#hashes.set(schema, key);
+    const compiled = this.#compiled.get(key) ?? compile(schema);
     // What was used last is at the end, and what is first goes.
-    this.#compiled.delete(text);
-    this.#compiled.set(text, compiled);
+    this.#compiled.delete(key);
+    this.#compiled.set(key, compiled);
     const [oldest] = this.#compiled.keys();
     if (this.#compiled.size > mostKept && oldest !== undefined) this.#compiled.delete(oldest);
     return compiled;
   }
 }
 
-function compile(text: string): Compiled {
+function compile(schema: object): Compiled {
   try {
-    return { kind: "usable", validate: compileSchema(JSON.parse(text), "parameters") };
+    // A copy: what is compiled is kept longer than the catalog that it came from.
+    return { kind: "usable", validate: compileSchema(JSON.parse(JSON.stringify(schema)), "parameters") };
   } catch (error) {
     const message = error instanceof Error ? error.message.slice(0, 500) : "the plan's schema cannot be read";
     return { kind: "unusable", message };

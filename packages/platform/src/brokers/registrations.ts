@@ -2,7 +2,7 @@ import type { Journal, TypedChange, TypedDecide } from "@osbert/journal";
 import { changedBroker, newBroker } from "../decisions/register-broker.js";
 import { PlatformError } from "../errors.js";
 import type { Asking, Brokers, BrokerView, OfferedService, RegisterBroker } from "../platform.js";
-import { type BrokerData, type BrokerShape, brokerRecords } from "../records/broker-record.js";
+import { type BrokerData, type BrokerShape, brokerRecords, type OfferingRecord } from "../records/broker-record.js";
 import { keys } from "../records/keys.js";
 import { isName } from "../records/name.js";
 import type { Breaker } from "./breaker.js";
@@ -118,9 +118,22 @@ export class Registrations implements Brokers {
 
   offerings(broker?: string): readonly OfferedService[] {
     const { copies } = this.#ports;
-    const names = broker === undefined ? copies.names() : [broker];
+    return this.#offered(broker, (name) => copies.offerings(name));
+  }
+
+  /** Those that a user may mean: with this id or name. */
+  offeringsCalled(broker: string | undefined, idOrName: string): readonly OfferedService[] {
+    const { copies } = this.#ports;
+    return this.#offered(broker, (name) => copies.offeringsCalled(name, idOrName));
+  }
+
+  #offered(
+    broker: string | undefined,
+    offeringsOf: (name: string) => readonly OfferingRecord[],
+  ): readonly OfferedService[] {
+    const names = broker === undefined ? this.#ports.copies.names() : [broker];
     return names.flatMap((name) =>
-      copies.offerings(name).map(({ offering, leftAt, plansLeft }) => ({
+      offeringsOf(name).map(({ offering, leftAt, plansLeft }) => ({
         ...{ broker: name, offering, leftAt },
         plansLeft: Object.keys(plansLeft),
       })),

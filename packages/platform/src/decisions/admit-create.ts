@@ -1,7 +1,6 @@
 import { PlatformError } from "../errors.js";
 import { instanceLabels } from "../records/instance-labels.js";
-import type { CreateInput, InstanceData, InstancePolicy, PlanRef } from "../records/instance-record.js";
-import { brokerLane } from "../records/keys.js";
+import type { AdoptInput, InstanceData, InstancePolicy, PlanRef } from "../records/instance-record.js";
 import {
   type Admitting,
   askedBefore,
@@ -55,18 +54,14 @@ export function admitCreate(desk: Desk, wanted: WantedInstance): Admitting {
           phase: before.phase === "unmanaged" ? before.phase : ("pending" as const),
         };
   const brief = { op, summary: `${op} ${wanted.offering.name} ${plan.name}`, paths: ["*"], plan: plan.id } as const;
-  const common = { ...intentOf({ request, data }, op, brief, heldFor), lane: brokerLane(wanted.broker) };
+  const of = { request, data };
   const osbId = wanted.osbId ?? request.newId;
-  const input: CreateInput = { ...carried(desk, op, wanted.broker), osbId, plan, parameters, maintenance };
+  const adoption: AdoptInput = { ...carried(of, op), osbId, plan };
+  const place = "front" as const;
   const accepted =
     op === "create"
-      ? { ...common, kind: "create" as const, input, place: "front" as const }
-      : {
-          ...common,
-          kind: "adopt" as const,
-          input: { ...carried(desk, op, wanted.broker), osbId, plan },
-          place: "front" as const,
-        };
+      ? { ...intentOf(of, op, brief, heldFor), input: { ...adoption, parameters, maintenance }, place }
+      : { ...intentOf(of, op, brief, heldFor), input: adoption, place };
   return decided(
     desk,
     { data, holds: asAsked(holds, request.by), summary: brief.summary },

@@ -228,12 +228,9 @@ export function intentOf<Kind extends Accepted["kind"]>(
 }
 
 /** What every intent carries. */
-export function carried(
-  { request, data }: Pick<Desk, "request" | "data">,
-  op: IntentName,
-  broker = data?.broker ?? "",
-): IntentInput {
-  return { op, ...request.intent, catalog: request.catalogOf(broker) };
+export function carried({ request, data }: Pick<Desk, "request" | "data">, op: IntentName): IntentInput {
+  const { identity, context } = request.intent;
+  return { op, identity, context, catalog: request.catalogOf(data?.broker ?? "") };
 }
 
 export interface Deciding {
@@ -254,14 +251,14 @@ export function decided(
   change: Omit<InstanceChange, "data" | "hold" | "release"> = {},
 ): Admitting & { readonly change: InstanceChange } {
   const left = queue.filter(({ id }) => !ending.has(id));
-  const raised = raiseRevision({ ...data, held: holds }, now, request.by, summary);
+  const raised = raiseRevision(data, now, request.by, summary);
   const expected = [...left, ...expectedOf(change)];
   const asked: AskedBefore = { body: request.asked, after: resource?.seq ?? 0, at: now };
   return {
     result: { kind: "accepted" },
     change: {
       ...change,
-      data: { ...raised, phase: phaseOf(raised, expected, holds) },
+      data: { ...raised, held: holds, phase: phaseOf(data, expected, holds) },
       ...holdChange(left, holds),
       ...((change.parts !== undefined || request.keyPart !== null) && {
         parts: {

@@ -1,4 +1,5 @@
 import type { HoldReason, IntentBrief } from "../records/instance-record.js";
+import { hasMoreBytes } from "./byte-length.js";
 import { shortened } from "./revision.js";
 
 /** The journal keeps 1,024 bytes. */
@@ -27,5 +28,5 @@ function shortReason(reason: HoldReason, most: number): HoldReason {
 }
 
 function fits(brief: IntentBrief): boolean {
-  return new TextEncoder().encode(JSON.stringify(brief)).length <= mostBytes;
+  return !hasMoreBytes(JSON.stringify(brief), mostBytes);
 }

@@ -87,7 +87,7 @@ class Scanner {
       const items = this.#items(depth);
       return { kind: "array", text: this.#text.slice(from, this.#at), items };
     }
-    return { kind: "scalar", text: first === '"' ? this.#string() : this.#match(/[-+.0-9A-Za-z]+/y) };
+    return { kind: "scalar", text: first === '"' ? this.#string() : this.#word() };
   }
 
   #members(depth: number): ReadonlyMap<string, JsonNode> {
@@ -132,14 +132,25 @@ class Scanner {
     return this.#text.slice(from, this.#at);
   }
 
-  #skipBlanks(): void {
-    this.#match(/[ \t\r\n]*/y);
+  /** A number, or true, false, null: whatever goes on to the next sign of JSON's own. */
+  #word(): string {
+    const from = this.#at;
+    while (this.#at < this.#text.length && !isEndOfWord(this.#text.charCodeAt(this.#at))) this.#at++;
+    return this.#text.slice(from, this.#at);
   }
 
-  #match(pattern: RegExp): string {
-    pattern.lastIndex = this.#at;
-    const [found] = pattern.exec(this.#text) ?? [""];
-    this.#at += found.length;
-    return found;
+  #skipBlanks(): void {
+    while (isBlank(this.#text.charCodeAt(this.#at))) this.#at++;
   }
+}
+
+const [space, tab, lineFeed, carriageReturn, comma, closeBracket, closeBrace] = [32, 9, 10, 13, 44, 93, 125];
+
+/** At the end of the text the code is NaN, which is none of them. */
+function isBlank(code: number): boolean {
+  return code === space || code === lineFeed || code === carriageReturn || code === tab;
+}
+
+function isEndOfWord(code: number): boolean {
+  return code === comma || code === closeBracket || code === closeBrace || isBlank(code);
 }

@@ -12,6 +12,7 @@ import type { Phase } from "../records/instance-record.js";
 import { isName, nameRule } from "../records/name.js";
 import type { PreflightFinding, PreflightReport, PreflightRule } from "../records/preflight-report.js";
 import { isVisible, type Visibility } from "../records/visibility-record.js";
+import { hasMoreBytes } from "./byte-length.js";
 
 /** What is wanted, as far as it can be looked at before a broker is asked. Plans by id; parameters as JSON text. */
 export type PreflightIntent =
@@ -258,7 +259,7 @@ function lookAtParameters(
 ): readonly PreflightFinding[] {
   if (text === null) return [];
   const path = "/parameters";
-  if (new TextEncoder().encode(text).length > largestParametersBytes)
+  if (hasMoreBytes(text, largestParametersBytes))
     return [error("parameters-too-large", `parameters have at most ${largestParametersBytes} bytes`, path)];
   const parameters = isDeeperThan(text, deepestParameters) ? undefined : parse(text);
   if (!isJsonObject(parameters))

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { RetryLater } from "@osbert/journal";
 import type { Call } from "@osbert/protocol";
 import type { Changed, Client, RequestOptions } from "@osbert/protocol/client";
@@ -215,7 +215,7 @@ function later(message: string, afterMs: number): RetryLater {
 
 /** Salted with the id, so that the same parameters of two instances are not seen to be the same. */
 function hashOf(instance: string, body: string): string {
-  return createHash("sha256").update(`${instance}\n${body}`).digest("hex");
+  return hash("sha256", `${instance}\n${body}`, "hex");
 }
 
 function dashboardOf(body: object | undefined): string | null {

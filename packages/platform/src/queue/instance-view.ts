@@ -1,7 +1,7 @@
 import { bindingPart, nameOfBinding } from "../decisions/binding-part.js";
 import { toldReason } from "../decisions/controls.js";
 import { desiredOf, type Inputs } from "../decisions/desk.js";
-import { holdsOf, type InstanceResource, phaseOf, queueOf } from "../decisions/queue-state.js";
+import { type Holds, holdsOf, type InstanceResource, phaseOf, type QueuedOperation, queueOf } from "../decisions/queue-state.js";
 import type { BindingView, InstanceSummary, InstanceView, QueuedIntent } from "../platform.js";
 import type { AppliedState, BindingRecord, InstanceData, UpdateInput } from "../records/instance-record.js";
 import type { InstanceRef } from "../records/keys.js";
@@ -30,7 +30,7 @@ export function instanceView(ref: InstanceRef, resource: InstanceResource, input
     applied: isOver(data) ? null : data.applied,
     inFlight: data.attempt,
     desired: isOver(data) ? null : desiredOf(data.applied, queue, inputs),
-    queue: intentViews(resource, inputs, now),
+    queue: intentViews(resource, queue, holds, inputs, now),
     failures: data.failures,
     lastDelete: data.lastDelete,
     lock: data.lock,
@@ -71,9 +71,13 @@ export function stateAfter(
   return index < 0 ? undefined : desiredOf(resource.data.applied, queue.slice(0, index + 1), inputs);
 }
 
-function intentViews(resource: InstanceResource, inputs: Inputs, now: number): readonly QueuedIntent[] {
-  const queue = queueOf(resource);
-  const holds = holdsOf(resource.data, queue);
+function intentViews(
+  resource: InstanceResource,
+  queue: readonly QueuedOperation[],
+  holds: Holds,
+  inputs: Inputs,
+  now: number,
+): readonly QueuedIntent[] {
   return resource.open.map((operation, index) => {
     const { id, acceptedAt, state, description } = operation;
     const { brief } = queue[index] ?? { brief: { op: "update", summary: "", paths: [], by: "" } as const };

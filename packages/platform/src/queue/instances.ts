@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Attribution, Journal, OpenOperation, Outcome, Page, TransactOptions } from "@osbert/journal";
 import type { BrokerPort } from "../brokers/broker-port.js";
@@ -67,7 +67,8 @@ import { resourceAfter, type Seen } from "./resource-after.js";
 export interface InstancesPorts {
   readonly journal: Journal;
   readonly brokers: BrokerPort;
-  readonly offerings: (broker?: string) => readonly OfferedService[];
+  /** What a user may mean by the id or name of an offering. */
+  readonly offeringsCalled: (broker: string | undefined, idOrName: string) => readonly OfferedService[];
   readonly quotas: Pick<JournalQuotas, "reserve">;
   /** The word before originating identities, and in contexts. */
   readonly platformName: string;
@@ -311,7 +312,7 @@ export class JournalInstances implements Instances {
 
   async #create(ref: InstanceRef, wanted: CreateInstance, osbId: string | null, asking: Asking): Promise<Admitted> {
     checkParameters(wanted.parameters);
-    const offered = this.#ports.offerings(wanted.broker);
+    const offered = this.#ports.offeringsCalled(wanted.broker, wanted.offering);
     // What is not offered in the space makes no name ambiguous there.
     const here = offered.filter((one) => this.#isOfferedIn(ref.space, one));
     const found = findPlan(here.length > 0 ? here : offered, wanted);
@@ -551,7 +552,8 @@ export class JournalInstances implements Instances {
     // What could not be created has no plan, and is deleted all the same (E10-28): nothing may become a trap.
     const plan = desired?.plan.id ?? data?.applied?.plan.id ?? (intent.op === "delete" ? "" : undefined);
     return preflight(intent, {
-      ...pickRef(ref),
+      space: ref.space,
+      name: ref.name,
       brokerName: offered.broker,
       health: brokers.broker(offered.broker)?.health,
       offering: brokers.offering(offered.broker, offered.offering.id),
@@ -645,7 +647,7 @@ export class JournalInstances implements Instances {
     const data = instances.resource(await this.#journal.read(keyOf(ref)))?.data;
     if (data == null) throw new PlatformError("not-found", "there is no such instance");
     const { broker, offering } = data;
-    return findPlan(this.#ports.offerings(broker), { broker, offering: offering.id, plan });
+    return findPlan(this.#ports.offeringsCalled(broker, offering.id), { broker, offering: offering.id, plan });
   }
 }
 
@@ -721,5 +723,5 @@ function isMeantPhase(summary: InstanceSummary, phase: InstanceQuery["phase"]): 
 }
 
 function hashOf(text: string): string {
-  return createHash("sha256").update(text).digest("base64url").slice(0, 22);
+  return hash("sha256", text, "base64url").slice(0, 22);
 }

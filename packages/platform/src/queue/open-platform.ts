@@ -67,7 +67,7 @@ export async function openPlatform(options: PlatformOptions): Promise<OpenedPlat
     new JournalInstances({
       journal: journal(),
       brokers: brokers.port,
-      offerings: (broker) => brokers.brokers.offerings(broker),
+      offeringsCalled: brokers.offeringsCalled,
       quotas,
       platformName,
       newId,

@@ -1,8 +1,8 @@
 import Database from "better-sqlite3";
 
 /**
- * Puts so many copies of a finished instance into a store that nobody has open, with all that belongs to it. Straight into the tables,
- * because provisioning them one by one would take longer than everything that is measured.
+ * Puts so many copies of a resource into a store that nobody has open, with all that belongs to it. Straight into the tables, because making them one
+ * by one would take longer than everything that is measured. A copy has the key with its number behind it, and is due so many milliseconds later.
  */
 export function fill(path: string, key: string, copies: number): void {
   const database = new Database(path);
