@@ -1,5 +1,5 @@
 import type { KindRules } from "./decisions/kind.js";
-import type { EffectOptions, Operation, OperationKind } from "./engine/attempt.js";
+import type { EffectOptions, Operation, OperationKind } from "./engine/operation-kind.js";
 import type { OperationKinds } from "./engine/runner.js";
 import type { Json } from "./json.js";
 import type { Failure, NewOperation, OpenOperation, Outcome } from "./operation.js";

@@ -32,7 +32,7 @@ export type {
   Step,
   StepOptions,
   TransactEffectOptions,
-} from "./engine/attempt.js";
+} from "./engine/operation-kind.js";
 export type { OperationKinds } from "./engine/runner.js";
 export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";
 export type { Followed, FollowedChange, FollowedOptions } from "./followed.js";

@@ -258,10 +258,7 @@ class StoreJournal implements Journal {
     this.#engine = new Engine(
       {
         ...common,
-        transact: async (key, decide, how, effect) => {
-          checkKey(key);
-          return this.#transact(key, decide, how, effect);
-        },
+        transact: (key, decide, how, effect) => this.#transact(key, decide, how, effect),
         placeFreed: (lane) => this.#shared?.freed(lane),
         confirmPlace: async (lane) => this.#shared?.confirm(lane),
         writer: this.#writer,
@@ -293,8 +290,7 @@ class StoreJournal implements Journal {
     return this.#time.now();
   }
 
-  async transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>> {
-    checkKey(key);
+  transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>> {
     return this.#transact(key, decide, options);
   }
 
@@ -304,20 +300,23 @@ class StoreJournal implements Journal {
     options: TransactOptions,
     effect?: Effect,
   ): Promise<Transacted<Result>> {
+    checkKey(key);
     this.#checkRunning();
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const giveUpAt = this.#clock.monotonicMs() + timeoutMs;
     const cell = this.#cells.enter(key);
-    const work = cell.serial(async () => {
-      const transacted = await this.#transactNow(cell, decide, options, giveUpAt, effect);
-      // Before the caller hears of it: what was changed here is in the copy here.
-      this.#following.saw(key, cell.snapshot === null ? null : cell.snapshot?.record);
-      return transacted;
-    });
-    // The cell stays in use until the work is over, also if its caller has stopped waiting for it.
-    const leave = () => this.#cells.leave(cell);
-    work.then(leave, leave);
-    return this.#within(work, timeoutMs);
+    const work = async () => {
+      try {
+        const transacted = await this.#transactNow(cell, decide, options, giveUpAt, effect);
+        // Before the caller hears of it: what was changed here is in the copy here.
+        this.#following.saw(key, cell.snapshot === null ? null : cell.snapshot?.record);
+        return transacted;
+      } finally {
+        // The cell stays in use until the work is over, also if its caller has stopped waiting for it.
+        this.#cells.leave(cell);
+      }
+    };
+    return this.#within(cell.serial(work), timeoutMs);
   }
 
   async #transactNow<Result>(
@@ -628,7 +627,16 @@ class StoreJournal implements Journal {
         );
       // A little more than the time for which it is tried: the error of the last try says more than this one.
       const callOff = this.#clock.after(timeoutMs + 100, late);
-      work.then(resolve, reject).finally(callOff);
+      work.then(
+        (value) => {
+          callOff();
+          resolve(value);
+        },
+        (error: unknown) => {
+          callOff();
+          reject(error);
+        },
+      );
     });
   }
 }

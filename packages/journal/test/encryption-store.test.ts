@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { encryptedStore } from "../src/encryption/index.js";
-import type { Operation } from "../src/engine/attempt.js";
+import type { Operation } from "../src/engine/operation-kind.js";
 import { openJournal } from "../src/journal.js";
 import type { JournalEvent } from "../src/observe.js";
 import type { Store, TextPlace } from "../src/store.js";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Operation } from "../src/engine/attempt.js";
+import type { Operation } from "../src/engine/operation-kind.js";
 import { JournalError, RetryLater } from "../src/errors.js";
 import { type Journal, openJournal } from "../src/journal.js";
 import type { Change, Store } from "../src/store.js";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Operation } from "../src/engine/attempt.js";
+import type { Operation } from "../src/engine/operation-kind.js";
 import type { OperationKinds } from "../src/engine/runner.js";
 import { JournalError } from "../src/errors.js";
 import { openJournal } from "../src/journal.js";

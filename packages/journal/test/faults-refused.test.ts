@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Operation } from "../src/engine/attempt.js";
+import type { Operation } from "../src/engine/operation-kind.js";
 import { JournalError } from "../src/errors.js";
 import type { Store } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Operation } from "../src/engine/attempt.js";
+import type { Operation } from "../src/engine/operation-kind.js";
 import { Permanent } from "../src/errors.js";
 import { accept, by, startInMemory } from "./faults-fixture.js";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createRequire } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
-import type { Operation } from "../src/engine/attempt.js";
+import type { Operation } from "../src/engine/operation-kind.js";
 import { Permanent, RetryLater } from "../src/errors.js";
 import type { JournalEvent } from "../src/observe.js";
 import { memoryStore } from "../src/stores/memory.js";

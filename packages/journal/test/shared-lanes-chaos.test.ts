@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { propertySeed } from "../../../tools/property-seed.js";
-import type { Operation } from "../src/engine/attempt.js";
+import type { Operation } from "../src/engine/operation-kind.js";
 import { JournalError } from "../src/errors.js";
 import { type Journal, openJournal } from "../src/journal.js";
 import { laneLedgerKey } from "../src/names.js";

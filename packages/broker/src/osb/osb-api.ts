@@ -107,10 +107,30 @@ function call(broker: Broker, { name }: OsbRoute, verb: VerbRequest, request: Wi
   return broker.endpoints[name](verb);
 }
 
-function catalog(broker: Broker, request: WireRequest): Answer {
-  const present = broker.catalog;
-  const { etag, changedAt } = present;
-  const headers = {
+function catalog({ catalog }: Broker, request: WireRequest): Answer {
+  const { etag } = catalog;
+  const headers = catalogHeaders(catalog);
+  const known = request.header("if-none-match");
+  const unchanged =
+    known !== undefined &&
+    (known.trim() === "*" || known.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag));
+  return unchanged ? answer("unchanged", "", headers) : answer("fetched", catalog.bytes, headers);
+}
+
+const headersOf = new WeakMap<Broker["catalog"], Readonly<Record<string, string>>>();
+
+/** Written once for each catalog: it is asked for more often than anything else. */
+function catalogHeaders(catalog: Broker["catalog"]): Readonly<Record<string, string>> {
+  let headers = headersOf.get(catalog);
+  if (headers === undefined) {
+    headers = toCatalogHeaders(catalog);
+    headersOf.set(catalog, headers);
+  }
+  return headers;
+}
+
+function toCatalogHeaders({ etag, changedAt }: Broker["catalog"]): Readonly<Record<string, string>> {
+  return {
     etag,
     // Without it, a cache may take what has not changed for long as fresh for a tenth of that time, and not ask.
     "cache-control": "no-cache",
@@ -118,12 +138,6 @@ function catalog(broker: Broker, request: WireRequest): Answer {
     vary: "Authorization",
     ...(changedAt !== null && { "last-modified": new Date(changedAt).toUTCString() }),
   };
-  const known = request.header("if-none-match");
-  const unchanged =
-    known !== undefined &&
-    (known.trim() === "*" || known.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag));
-  // Who has it already is not what the bytes are made for: they may be many.
-  return unchanged ? answer("unchanged", "", headers) : answer("fetched", present.bytes, headers);
 }
 
 /** A platform sends the same version with all its requests: it is read again only when another one comes. */

@@ -26,14 +26,12 @@ export class DraftParts {
 
   /** What is needed is asked for at once: each time that something is missing is a read and a new draft. */
   need(ids: readonly string[]): void {
-    const known = (id: string) =>
-      this.put.has(id) || this.deleted.has(id) || this.#read.has(id) || (this.#hasQueue && id.startsWith(queuePrefix));
-    const missing = new Set(ids.filter((id) => !known(id)));
-    if (missing.size > 0) throw new NeedsParts([...missing]);
+    if (ids.every((id) => this.#isKnown(id))) return;
+    throw new NeedsParts([...new Set(ids.filter((id) => !this.#isKnown(id)))]);
   }
 
   text(id: string): string | null {
-    this.need([id]);
+    if (!this.#isKnown(id)) throw new NeedsParts([id]);
     if (this.deleted.has(id)) return null;
     return this.put.get(id) ?? this.#read.get(id) ?? null;
   }
@@ -70,6 +68,11 @@ export class DraftParts {
   remove(id: string): void {
     this.put.delete(id);
     this.deleted.add(id);
+  }
+
+  #isKnown(id: string): boolean {
+    if (this.put.has(id) || this.deleted.has(id) || this.#read.has(id)) return true;
+    return this.#hasQueue && id.startsWith(queuePrefix);
   }
 
   /** Answers how to go back to what it is now. */

@@ -3,7 +3,7 @@ import type { Mode, OpenOperation, Outcome } from "../operation.js";
 import type { Resource, ResourceChange } from "../resource.js";
 import type { Backoff } from "./backoff.js";
 
-/** What the decisions must know of a kind of operation; how it is run is the engine's business (see engine/attempt.ts). */
+/** What the decisions must know of a kind of operation; how it is run is the engine's business (see engine/operation-kind.ts). */
 export interface KindRules {
   /** Default: exclusive. */
   readonly mode?: Mode;

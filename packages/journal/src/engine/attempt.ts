@@ -2,157 +2,27 @@ import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Around, type AroundAttempt, noAttemptAround } from "../around.js";
 import { unshowable } from "../decisions/decide-retry.js";
-import type { KindRules } from "../decisions/kind.js";
 import { Interrupted, JournalError, Permanent, RetryLater } from "../errors.js";
-import { type Json, type Jsonified, type ReturnsJson, toJsonText } from "../json.js";
+import { type Json, type Jsonified, toJsonText } from "../json.js";
 import { limits } from "../limits.js";
-import { type Listened, listened } from "../listened.js";
+import { listened } from "../listened.js";
 import { isSpan } from "../names.js";
 import type { CrashPoint, Observe, OperationFacts } from "../observe.js";
-import {
-  type Actor,
-  type Attribution,
-  acceptedSeq,
-  journalActor,
-  type OpenOperation,
-  type Wait,
-} from "../operation.js";
+import { type Attribution, acceptedSeq, journalActor, type OpenOperation, type Wait } from "../operation.js";
 import type { Page, Part, PartPage } from "../page.js";
 import type { Decide, Resource, ResourceChange, Transacted } from "../resource.js";
-import type { Origin } from "./origin.js";
-
-/** A kind of operation: its rules, and the function that does it. */
-export interface OperationKind<Input extends Json = Json> extends KindRules {
-  /**
-   * Does the operation; what it returns is the result. It may be run again from its beginning at any time, in any process: effects
-   * belong into steps.
-   */
-  run(operation: Operation<Input>): Promise<unknown>;
-}
-
-/** What the function that does an operation is given. */
-export interface Operation<Input extends Json = Json> {
-  readonly id: string;
-  readonly key: string;
-  readonly kind: string;
-  readonly part: string | null;
-  readonly input: Input;
-  /** 1 for the first. */
-  readonly attempt: number;
-  readonly actor: Actor;
-  readonly requestId: string | null;
-  readonly acceptedAt: number;
-  readonly deadlineAt: number | null;
-  /** Aborted when the operation is cancelled, its deadline passes, the process stops or another one has taken over. */
-  readonly signal: AbortSignal;
-  /** The user's data of the resource, as it was when the attempt began. */
-  readonly data: Json;
-  /** Reads parts of the resource as they are now. */
-  parts(ids: readonly string[]): Promise<ReadonlyMap<string, Json>>;
-  /** Parts of the resource by a prefix of their ids, as they are now, in the order of ids. */
-  partsUnder(prefix: string, page?: PartPage): Promise<Page<Part>>;
-  /**
-   * Changes the resource now, in a commit of its own: for what must be known whatever becomes of the operation. Where others change the
-   * resource, too, give a pure function: it is told what the resource is at that moment, and is called again if that was changed meanwhile.
-   * An operation that another process has taken over changes nothing.
-   */
-  change(change: OperationChange | ((resource: Resource) => OperationChange), options?: EffectOptions): Promise<void>;
-  /** Results that another operation of the resource has recorded, as its `steps` list says; those that retention took are missing. */
-  recordedBy(steps: OpenOperation["steps"]): Promise<ReadonlyMap<string, Json>>;
-  /** The result of a step that is recorded already. */
-  recorded(step: string): Json | undefined;
-  /**
-   * J4: a named piece of work whose result is recorded. Runs at least once, is recorded once, and never again after that: a later
-   * attempt gets the recorded result. Give the idempotency key, which stays the same over attempts, to whatever can use one. What comes
-   * back is what JSON makes of the result, also the first time. To be awaited, as `sleep` and `change` are: else the operation fails.
-   */
-  step<T>(
-    name: string,
-    work: ((step: Step) => Promise<T> | T) & ReturnsJson<T>,
-    options?: StepOptions,
-  ): Promise<Jsonified<T>>;
-  /**
-   * A step that changes another resource, exactly once: `decide` is carried out there as `journal.transact` does it, in a commit that also
-   * notes the step. Killed between that commit and the record of the step, the next attempt finds the note and gets what came of it, also if the
-   * other resource is gone by then: as long as the operation is open, its bare record stays. A decision without a change leaves no note
-   * and may be made again.
-   * Answers what JSON makes of the result, and the operations that were accepted there.
-   */
-  transact<T>(
-    name: string,
-    key: string,
-    decide: Decide<T> & ReturnsJson<T>,
-    options?: TransactEffectOptions,
-  ): Promise<Transacted<Jsonified<T>>>;
-  /** J5: goes on after so long. Holds no memory meanwhile: the function ends here and is run anew then, past its recorded steps. */
-  sleep(name: string, ms: number): Promise<void>;
-  /**
-   * Looks again and again until `look` answers something, and records that as a step does. As long as it answers `undefined`, or throws
-   * `RetryLater`, the operation sleeps until the next look (J5): for days, if need be, and however often. No entry tells of a look that saw
-   * nothing; when to look next, how often and since when are kept, so that a restart changes none of it (J6). Side by side, polls have
-   * their own times. Beside a step it looks again when that has ended.
-   */
-  poll<T>(
-    name: string,
-    look: ((look: Look) => Promise<T | undefined> | T | undefined) & ReturnsJson<T>,
-    options: PollOptions,
-  ): Promise<Jsonified<T>>;
-  /** Says what the operation is doing, for whoever asks. Written with the next step, or soon. */
-  describe(description: string): void;
-  /**
-   * For what is built on the above: the operation fails, saying that `what` was not awaited, if nobody listens to the promise that this
-   * answers. `what` reads like `wait "boots"`, `call` like `operation.sleep(…)`.
-   */
-  awaited<T>(what: string, call: string, promise: Promise<T>): Promise<T>;
-}
-
-/** What an operation may change of its own resource while it runs. */
-export type OperationChange = Pick<ResourceChange, "data" | "labels" | "parts" | "entries" | "cancel">;
-
-/** What a step's function is given. */
-export interface Step {
-  /** The same over attempts and restarts, and another one for every other step there ever is. */
-  readonly idempotencyKey: string;
-  /** Aborted when the operation must stop. */
-  readonly signal: AbortSignal;
-  /** Of the operation; 1 for the first. */
-  readonly attempt: number;
-}
-
-/** What a decision about a resource wants to see. */
-export interface EffectOptions {
-  readonly parts?: readonly string[];
-  /** Prefixes of ids: all parts under them. */
-  readonly partsUnder?: readonly string[];
-}
-
-/** What a decision about another resource sees of it. */
-export interface TransactEffectOptions extends EffectOptions {
-  /** All open operations, as with `journal.transact`. */
-  readonly open?: "all";
-}
-
-/** How a step is run. */
-export interface StepOptions {
-  /** The attempt fails, and is tried again later, if the step takes longer. */
-  readonly timeoutMs?: number;
-}
-
-/** What the function of a poll is given. */
-export interface Look {
-  /** Looks before this one that saw nothing. */
-  readonly looks: number;
-  /** Since the first look. */
-  readonly elapsedMs: number;
-  /** Aborted when the operation must stop. */
-  readonly signal: AbortSignal;
-}
-
-/** How a poll is done. */
-export interface PollOptions extends StepOptions {
-  /** From one look to the next; of a function, after so many looks. `RetryLater` says it for once. At least `limits.shortestPauseMs`. */
-  readonly everyMs: number | ((looks: number) => number);
-}
+import { AskedWork } from "./asked-work.js";
+import type {
+  EffectOptions,
+  Look,
+  Operation,
+  OperationKind,
+  PollOptions,
+  Step,
+  StepOptions,
+  TransactEffectOptions,
+} from "./operation-kind.js";
+import { noResults, type Origin } from "./origin.js";
 
 /** What an attempt needs from the engine that runs it. */
 export interface AttemptHost {
@@ -192,6 +62,9 @@ export type AttemptEnd =
     }
   | { readonly kind: "interrupted"; readonly by: Interrupted };
 
+/** How it ended if nobody waits for its function any more. */
+export type GivenUp = AttemptEnd & { readonly kind: "interrupted"; readonly givenUp: true };
+
 /** Thrown through the author's function to end the attempt when it goes to sleep. */
 class Asleep extends Error {
   override readonly name = "Asleep";
@@ -202,32 +75,29 @@ const describeEveryMs = 500;
 /** Of a step or wait, in characters. */
 const longestName = 200;
 
+/** Shared by all attempts whose function has not asked for anything: nothing is ever put into it. */
+const nothingAsked = new AskedWork();
+/** Until the attempt runs. */
+const noOrigin: Origin = { input: null, attribution: { actor: journalActor }, results: noResults };
+
 /** One try at running one operation, in this process. */
 export class Attempt {
   readonly facts: OperationFacts;
   readonly operation: OpenOperation;
   readonly #host: AttemptHost;
-  #origin: Origin = { input: null, attribution: { actor: journalActor }, results: new Map() };
-  #attribution: Attribution;
+  #origin = noOrigin;
+  #attribution: Attribution | undefined;
   #data: Json = null;
   #around: AroundAttempt = noAttemptAround;
-  readonly #used = new Set<string>();
-  /** What the function asked for, and the sentence if nobody has listened to it when the function returns. */
-  readonly #asked = new Map<Listened<unknown>, string>();
+  #asked = nothingAsked;
   /** Made when someone asks for the signal: most functions never do, and to make one is not free. */
   #controller: AbortController | undefined;
   /** Why what runs must stop: the signal's reason. */
   #stopped: Interrupted | undefined;
   /** Told of that, whether there is a signal or not. */
   #onStop: ((by: Interrupted) => void) | undefined;
-  /** What it waits for, by name. */
-  readonly #waits = new Map<string, Wait>();
-  /** How far those polls have got that look, or whose look has failed: their time has come already, so nothing may wait for it. */
-  readonly #looked = new Map<string, Wait>();
   /** As soon as it waits for something, nothing begins any more, and the attempt ends when what is under way has ended. */
   #isAsleep = false;
-  /** Steps, polls and sleeps that were begun and have not ended. */
-  readonly #underWay = new Set<Promise<unknown>>();
   #interrupted: Interrupted | undefined;
   #described: string | null = null;
   #describeTimer: (() => void) | undefined;
@@ -237,8 +107,6 @@ export class Attempt {
   #over = false;
   /** Something was recorded beside a wait: what comes after it has not begun, and must not wait as long as that. */
   #goesOn = false;
-  /** What begun work has failed with. */
-  readonly #failures = new Set<unknown>();
   /** What kept a step from being recorded. The attempt ends with it, also if the author caught it: a step that is not recorded was not done. */
   #unrecorded: { readonly error: unknown } | undefined;
 
@@ -246,7 +114,6 @@ export class Attempt {
     this.#host = host;
     this.facts = facts;
     this.operation = operation;
-    this.#attribution = attributionOf(operation, this.#origin);
   }
 
   get key(): string {
@@ -255,6 +122,7 @@ export class Attempt {
 
   /** J9: what the attempt records is recorded in the name of who asked for the operation, and because of that request. */
   get attribution(): Attribution {
+    this.#attribution ??= attributionOf(this.operation, this.#origin);
     return this.#attribution;
   }
 
@@ -270,12 +138,13 @@ export class Attempt {
   }
 
   /** Resolves when the attempt was told to stop and had its time to do so: it is then given up, whatever it still does. */
-  abandoned(graceMs: (by: Interrupted) => number): Promise<Interrupted> {
+  abandoned(graceMs: (by: Interrupted) => number): Promise<GivenUp> {
     return new Promise((resolve) => {
       const giveUp = (by: Interrupted) => {
         const ms = graceMs(by);
-        if (ms <= 0) resolve(by);
-        else this.#callOff.push(this.#host.after(ms, () => resolve(by)));
+        const end: GivenUp = { kind: "interrupted", by, givenUp: true };
+        if (ms <= 0) resolve(end);
+        else this.#callOff.push(this.#host.after(ms, () => resolve(end)));
       };
       if (this.#interrupted !== undefined) giveUp(this.#interrupted);
       else this.#onStop = giveUp;
@@ -333,7 +202,7 @@ export class Attempt {
 
   async run(kind: OperationKind, origin: Origin, data: Json): Promise<AttemptEnd> {
     this.#origin = origin;
-    this.#attribution = attributionOf(this.operation, origin);
+    this.#attribution = undefined;
     this.#data = data;
     const { trace = null } = origin.attribution;
     const around = this.#host.around.attempt({ ...this.facts, attempt: this.operation.attempts + 1, trace });
@@ -356,9 +225,9 @@ export class Attempt {
     } catch (error) {
       // An author may catch what ends the attempt; that it ended stands here all the same. A failure beside a wait that the function has
       // heard of, and throws, is what it ends with.
-      if (this.#isAsleep && !this.#failures.has(error)) return await this.#asleep();
+      if (this.#isAsleep && !this.#asked.failures.has(error)) return await this.#asleep();
       // A poll that has looked in the same breath gets its next time.
-      if (this.#underWay.size > 0) await turn();
+      if (this.#asked.underWay.size > 0) await turn();
       if (this.#interrupted !== undefined) return { kind: "interrupted", by: this.#interrupted };
       return this.#threw(error);
     } finally {
@@ -372,10 +241,10 @@ export class Attempt {
    * the end of the attempt, because nobody is left to hear of it.
    */
   async #asleep(): Promise<AttemptEnd> {
-    const ends = await Promise.allSettled(this.#underWay);
+    const ends = await Promise.allSettled(this.#asked.underWay);
     const failed = ends.find((end) => end.status === "rejected" && !isAsleep(end.reason));
     if (failed?.status !== "rejected" && this.#unrecorded === undefined) {
-      const [waits, looked] = [[...this.#waits.values()], [...this.#looked.values()]];
+      const [waits, looked] = [[...this.#asked.waits.values()], [...this.#asked.looked.values()]];
       return { kind: "asleep", waits, looked, goesOn: this.#goesOn };
     }
     if (this.#interrupted !== undefined) return { kind: "interrupted", by: this.#interrupted };
@@ -384,7 +253,8 @@ export class Attempt {
   }
 
   #threw(error: unknown): AttemptEnd {
-    return { kind: "threw", error: lookable(error), waits: [...this.#looked.values(), ...this.#waits.values()] };
+    const { looked, waits } = this.#asked;
+    return { kind: "threw", error: lookable(error), waits: [...looked.values(), ...waits.values()] };
   }
 
   #facade(): Operation {
@@ -439,25 +309,32 @@ export class Attempt {
     };
   }
 
+  /** As what the function asks for is written down. */
+  #asks(): AskedWork {
+    if (this.#asked === nothingAsked) this.#asked = new AskedWork();
+    return this.#asked;
+  }
+
   #begun<T>(promise: Promise<T>): Promise<T> {
-    this.#underWay.add(promise);
-    const ended = () => this.#underWay.delete(promise);
+    const { underWay, failures } = this.#asks();
+    underWay.add(promise);
+    const ended = () => underWay.delete(promise);
     promise.then(ended, (error: unknown) => {
       ended();
-      if (!isAsleep(error)) this.#failures.add(error);
+      if (!isAsleep(error)) failures.add(error);
     });
     return promise;
   }
 
   #awaited<T>(what: string, call: string, promise: Promise<T>): Promise<T> {
     const asked = listened(promise);
-    this.#asked.set(asked, `${what} was not awaited: write await ${call}`);
+    this.#asks().promises.set(asked, `${what} was not awaited: write await ${call}`);
     return asked;
   }
 
   /** Whether it was done when the function returned is chance, and its failure would be lost: that is told the first time, and every time. */
   #checkAwaited(): void {
-    for (const [asked, sentence] of this.#asked) if (!asked.isListenedTo) throw new Permanent(sentence);
+    for (const [asked, sentence] of this.#asked.promises) if (!asked.isListenedTo) throw new Permanent(sentence);
   }
 
   async #step(name: string, work: (step: Step) => unknown, options: StepOptions = {}): Promise<Json> {
@@ -517,7 +394,7 @@ export class Attempt {
       this.#unrecorded = { error };
       throw error;
     }
-    this.#looked.delete(name);
+    this.#asked.looked.delete(name);
     if (this.#isAsleep) this.#goesOn = true;
     this.#host.reached("after step is recorded");
     return kept;
@@ -545,7 +422,7 @@ export class Attempt {
     this.#checkGoesOn();
     this.#host.reached("before step");
     // Whatever becomes of this look: since when it looks stays.
-    this.#looked.set(name, { kind: "poll", name, until: Math.ceil(dueAt), looks, since });
+    this.#asks().looked.set(name, { kind: "poll", name, until: Math.ceil(dueAt), looks, since });
     const seen = await this.#look(name, look, { looks, elapsedMs: started - since }, options);
     if (seen.kind === "something") {
       const kept = await this.#keep(name, seen.result);
@@ -580,8 +457,8 @@ export class Attempt {
   }
 
   async #fallAsleep(wait: Wait): Promise<never> {
-    this.#looked.delete(wait.name);
-    this.#waits.set(wait.name, wait);
+    this.#asked.looked.delete(wait.name);
+    this.#asks().waits.set(wait.name, wait);
     // What the function asks for in the same breath, past its recorded steps, still begins.
     await turn();
     this.#checkGoesOn();
@@ -604,13 +481,14 @@ export class Attempt {
     if (typeof name !== "string" || name === "" || name.length > longestName) {
       throw new Permanent(`the name of a step or wait is a text of 1 to ${longestName} characters`);
     }
-    if (this.#used.has(name)) {
+    const { names } = this.#asks();
+    if (names.has(name)) {
       throw new JournalError(
         "step-repeated",
         `two steps or waits of one operation are called ${quoted(name)}; give each a name of its own`,
       );
     }
-    this.#used.add(name);
+    names.add(name);
   }
 
   /** Nothing begins any more once the attempt must end, also if the author caught what said so. */

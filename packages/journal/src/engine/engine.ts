@@ -458,11 +458,19 @@ export class Engine {
   /** Keeps the cell in use and the work in sight until it is over. */
   #follow(doing: string, cell: Cell, work: () => Promise<void>): Promise<void> {
     const { cells } = this.#ports;
+    const follow = async () => {
+      try {
+        await work();
+      } catch (error) {
+        await this.#failed(doing, error, cell);
+      } finally {
+        cells.leave(cell);
+        this.#underWay.delete(followed);
+      }
+    };
     cells.enter(cell.key);
-    const followed = work()
-      .catch((error: unknown) => this.#failed(doing, error, cell))
-      .finally(() => cells.leave(cell));
-    this.#track(followed);
+    const followed = follow();
+    this.#underWay.add(followed);
     return followed;
   }
 

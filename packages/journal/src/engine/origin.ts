@@ -43,13 +43,16 @@ export function resultsFrom(entries: readonly StoredEntry[], steps: OpenOperatio
   return results;
 }
 
+/** Nothing is recorded yet. */
+export const noResults: ReadonlyMap<string, Json> = new Map();
+
 /** What was just accepted need not be read: its words are at hand, as JSON has them. */
 export function originsOf(draft: Draft, attribution: Attribution): ReadonlyMap<string, Origin> {
   const origins = new Map<string, Origin>();
   for (const { operation, kind, body } of draft.entries) {
     if (kind !== "accepted" || operation === null) continue;
     const { payload } = JSON.parse(body) as { payload: { input: Json } };
-    origins.set(operation, { input: payload.input, attribution, results: new Map() });
+    origins.set(operation, { input: payload.input, attribution, results: noResults });
   }
   return origins;
 }

@@ -15,19 +15,12 @@ import type { Reader } from "../reader.js";
 import type { Decide, Resource, ResourceChange, Transacted } from "../resource.js";
 import type { ResourceState } from "../state.js";
 import type { Store, StoredPart } from "../store.js";
-import {
-  Attempt,
-  type AttemptEnd,
-  type AttemptHost,
-  type EffectOptions,
-  type OperationKind,
-  type Step,
-  type TransactEffectOptions,
-} from "./attempt.js";
+import { Attempt, type AttemptEnd, type AttemptHost } from "./attempt.js";
 import type { Cell, Cells } from "./cell.js";
 import { type Effect, effectPart, outlivedNotes } from "./effects.js";
 import type { Lanes } from "./lanes.js";
 import type { Leases } from "./leases.js";
+import type { EffectOptions, OperationKind, Step, TransactEffectOptions } from "./operation-kind.js";
 import { type Origin, originFrom, originSeqs, resultsFrom } from "./origin.js";
 import { Pruner } from "./pruner.js";
 import type { StoreTime } from "./time.js";
@@ -87,6 +80,8 @@ const failedTendMs = 10_000;
 /** Queued operations that are looked at in one go. */
 const queuePage = 500;
 
+const noOrigins: ReadonlyMap<string, Origin> = new Map();
+
 /** Runs the operations of held resources: run → record → retry or settle. What it knows is in the record; it can be killed anywhere. */
 export class Runner implements AttemptHost {
   readonly #ports: RunnerPorts;
@@ -105,7 +100,7 @@ export class Runner implements AttemptHost {
    * Does all that can be done now for a resource that is held. Within the cell's turn. `place`: a lane in which a place is taken for
    * it already. `origins`: what is known of its operations without reading.
    */
-  async tend(cell: Cell, place: string | null = null, origins: ReadonlyMap<string, Origin> = new Map()): Promise<void> {
+  async tend(cell: Cell, place: string | null = null, origins: ReadonlyMap<string, Origin> = noOrigins): Promise<void> {
     const { leases, lanes, mayBegin, freed, lookBy } = this.#ports;
     let spare = place;
     try {
@@ -118,23 +113,24 @@ export class Runner implements AttemptHost {
       await this.#backOffIfPoisonous(cell);
       if (cell.held === undefined || cell.snapshot === null || cell.snapshot === undefined) return;
       const { state } = cell.snapshot;
-      const hungryFor = new Map<string, number>();
+      let hungryFor: Map<string, number> | undefined;
       const now = this.now();
       const notBefore = this.#unrecorded.until(cell.key);
       for (const operation of mayBegin() && notBefore <= now ? runnable(state, now) : []) {
         if (cell.attempts.has(operation.id) || isExcluded(operation, cell.attempts.values())) continue;
         if (spare === operation.lane) spare = null;
         else if (!lanes.tryEnter(operation.lane)) {
+          hungryFor ??= new Map();
           hungryFor.set(operation.lane, (hungryFor.get(operation.lane) ?? 0) + 1);
           continue;
         }
         this.#begin(cell, operation, origins.get(operation.id), state);
       }
       // Without anything that runs it is given back, and claimed again by whoever has room.
-      if (cell.attempts.size > 0 && hungryFor.size > 0) this.#hungry.set(cell, hungryFor);
+      if (cell.attempts.size > 0 && hungryFor !== undefined) this.#hungry.set(cell, hungryFor);
       else this.#hungry.delete(cell);
       if (cell.attempts.size > 0) return this.#wakeFor(cell, now, notBefore);
-      if (hungryFor.size > 0) await this.#denyLostRunners(cell);
+      if (hungryFor !== undefined) await this.#denyLostRunners(cell);
       const next = nextLook(state);
       lookBy(await leases.giveBack(cell, next === null ? null : Math.max(next, notBefore)));
     } catch (error) {
@@ -403,10 +399,7 @@ export class Runner implements AttemptHost {
     attempt.watchDeadline();
     const returned = attempt.run(kind, origin, data);
     const givenUp = attempt.abandoned(({ why }) => (why === "lease-lost" || !mayRecord() ? 0 : graceMs));
-    const end = await Promise.race([
-      returned,
-      givenUp.then((by) => ({ kind: "interrupted", by, givenUp: true }) as const),
-    ]);
+    const end = await Promise.race([returned, givenUp]);
     attempt.end();
     if ("givenUp" in end) observe({ kind: "abandoned", ...attempt.facts, why: end.by.why });
     await this.#concludeSurely(attempt, kind, end);

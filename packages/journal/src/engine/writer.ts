@@ -384,24 +384,26 @@ function toChange(draft: Draft, snapshot: Snapshot | null, tenure: Tenure, epoch
     entries: draft.entries,
     putParts: draft.parts.put.size === 0 ? [] : Array.from(draft.parts.put, ([id, body]) => ({ id, body })),
     deleteParts: draft.parts.deleted.size === 0 ? [] : [...draft.parts.deleted],
-    addLabels: [
-      ...(before === after ? [] : labelsNotIn(after, before)),
-      // Also if it should have it already: an earlier version that wrote the resource gave it none. To add it again changes nothing.
-      ...(isPassedOver ? mark : []),
-    ],
-    removeLabels: [
-      ...(before === after ? [] : labelsNotIn(before, after)),
-      ...(wasPassedOver && !isPassedOver ? mark : []),
-    ],
+    // Also if it should have the mark already: an earlier version that wrote the resource gave it none. To add it again changes nothing.
+    addLabels: withMark(labelsNotIn(after, before), isPassedOver),
+    removeLabels: withMark(labelsNotIn(before, after), wasPassedOver && !isPassedOver),
     deleteEntries: draft.deleteEntries,
     wake: tenure.wake,
     ...(followed && { followed }),
   };
 }
 
-const mark = [passedOverLabel];
+const noLabels: readonly Label[] = [];
 
-function labelsNotIn(labels: Readonly<Record<string, string>>, others: Readonly<Record<string, string>>): Label[] {
+function withMark(labels: readonly Label[], isMarked: boolean): readonly Label[] {
+  return isMarked ? [...labels, passedOverLabel] : labels;
+}
+
+function labelsNotIn(
+  labels: Readonly<Record<string, string>>,
+  others: Readonly<Record<string, string>>,
+): readonly Label[] {
+  if (labels === others) return noLabels;
   const missing = Object.entries(labels).filter(
     ([name, value]) => !(Object.hasOwn(others, name) && others[name] === value),
   );

@@ -1,4 +1,4 @@
-import type { Operation, Step } from "../../src/engine/attempt.js";
+import type { Operation, Step } from "../../src/engine/operation-kind.js";
 import type { Interrupted } from "../../src/errors.js";
 import type { OpenOperation, Outcome } from "../../src/operation.js";
 import type { ResourceState } from "../../src/state.js";

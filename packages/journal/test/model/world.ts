@@ -1,4 +1,4 @@
-import type { Operation } from "../../src/engine/attempt.js";
+import type { Operation } from "../../src/engine/operation-kind.js";
 import { Permanent, RetryLater } from "../../src/errors.js";
 import { openJournal } from "../../src/journal.js";
 import { memoryStore } from "../../src/stores/memory.js";

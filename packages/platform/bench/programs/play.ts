@@ -37,8 +37,7 @@ await measure(async ({ folder, quick }) => {
   const broker = await startBroker();
   const written = { commits: 0 };
   const { platform, until } = await openBench(counting(sqliteStore(join(folder, "play.db")), written), broker);
-  const accept = () =>
-    platform.instances.create({ space, name: randomUUID() }, { ...wanted, parameters }, asking);
+  const accept = () => platform.instances.create({ space, name: randomUUID() }, { ...wanted, parameters }, asking);
 
   let commits = 0;
   const play = async () => {

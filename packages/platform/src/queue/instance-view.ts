@@ -1,7 +1,14 @@
 import { bindingPart, nameOfBinding } from "../decisions/binding-part.js";
 import { toldReason } from "../decisions/controls.js";
 import { desiredOf, type Inputs } from "../decisions/desk.js";
-import { type Holds, holdsOf, type InstanceResource, phaseOf, type QueuedOperation, queueOf } from "../decisions/queue-state.js";
+import {
+  type Holds,
+  holdsOf,
+  type InstanceResource,
+  phaseOf,
+  type QueuedOperation,
+  queueOf,
+} from "../decisions/queue-state.js";
 import type { BindingView, InstanceSummary, InstanceView, QueuedIntent } from "../platform.js";
 import type { AppliedState, BindingRecord, InstanceData, UpdateInput } from "../records/instance-record.js";
 import type { InstanceRef } from "../records/keys.js";
