@@ -1,13 +1,15 @@
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as after } from "node:timers/promises";
 import { createBroker, defineService } from "@osbert/broker";
 import { serve } from "@osbert/broker/http";
-import { openJournal } from "@osbert/journal";
+import { type JournalEvent, openJournal } from "@osbert/journal";
 import { sqliteStore } from "@osbert/journal/sqlite";
 import { type FastifyReply, fastify } from "fastify";
 import { credentials } from "./requests.js";
 
-// A server to be measured, in a process of its own: `server.js bare|broker|journal <folder> [<name of its file>]`. Says its port, and
-// then ends with its standard input.
+// A server to be measured, in a process of its own: `server.js bare|broker|journal <folder> [<name of its file>]`. Says its port, answers
+// each line on its standard input with one, and ends with that. `idle` is answered when all that was accepted has been carried out.
 
 const [kind = "bare", folder = "", file = "broker.db"] = process.argv.slice(2);
 
@@ -44,6 +46,22 @@ export const services = Array.from({ length: 10 }, (_, index) =>
   }),
 );
 
+/** Operations that were accepted and have not ended. */
+let open = 0;
+
+function count({ kind }: JournalEvent): void {
+  if (kind === "accepted") open++;
+  else if (kind === "settled") open--;
+}
+
+async function idle(): Promise<string> {
+  while (open > 0) await after(5);
+  return "idle";
+}
+
+/** What else than `idle` may be asked for. */
+let answer = (line: string): Promise<string> => Promise.reject(new Error(`nobody here knows what ${line} means`));
+
 if (kind === "bare") {
   const broker = createBroker({ services, store: sqliteStore(join(folder, "unused.db")) });
   const { bytes } = broker.catalog;
@@ -67,7 +85,7 @@ if (kind === "bare") {
   );
   console.log(new URL(await app.listen({ port: 0, host: "127.0.0.1" })).port);
 } else if (kind === "broker") {
-  const broker = createBroker({ services, store: sqliteStore(join(folder, file)) });
+  const broker = createBroker({ services, store: sqliteStore(join(folder, file)), journal: { observe: count } });
   const { url } = await serve(broker, {
     port: 0,
     credentials: [credentials],
@@ -79,6 +97,7 @@ if (kind === "bare") {
   const journal = await openJournal({
     store: sqliteStore(join(folder, "journal.db")),
     kinds: { provision: { run: async () => ({}) } },
+    observe: count,
   });
   await journal.start();
   const by = { actor: { type: "service-account", subject: "bench" } } as const;
@@ -98,9 +117,10 @@ if (kind === "bare") {
     await Promise.all(Array.from({ length: 64 }, call));
     return accepted / ((performance.now() - started) / 1_000);
   };
-  process.stdin.on("data", (chunk) => {
-    measure(Number(String(chunk))).then(console.log, console.error);
-  });
+  answer = async (line) => String(await measure(Number(line)));
   console.log("0");
 }
-process.stdin.on("end", () => process.exit(0)).resume();
+for await (const line of createInterface({ input: process.stdin })) {
+  console.log(await (line === "idle" ? idle() : answer(line)));
+}
+process.exit(0);
