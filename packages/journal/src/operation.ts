@@ -88,7 +88,7 @@ export interface OpenOperation {
   readonly waits: readonly (readonly [name: string, until: number])[];
   /** Polls that go on; missing: none. */
   readonly polls?: readonly PollPlace[];
-  /** It was told to hurry while it ran: its next poll that sees nothing looks again at once. */
+  /** It was told to hurry while it ran: its next poll that sees nothing looks again at once, and so does its next attempt come. */
   readonly hurried?: true;
   /** A word of the user's own; missing: none was given. */
   readonly brief?: Json;

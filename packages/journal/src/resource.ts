@@ -54,8 +54,8 @@ export interface ResourceChange {
   readonly hold?: readonly string[] | "others";
   readonly release?: readonly string[] | "others";
   /**
-   * Open operations that wait for their time (the next attempt, a wait of their own) and are to go on now. One that runs, and polls, looks
-   * once more before it waits.
+   * Open operations that wait for their time (the next attempt, a wait of their own) and are to go on now. One that runs, and then would
+   * wait for its next look or its next attempt, has that at once, and waits after it.
    */
   readonly hurry?: readonly string[];
   /** The open operations that have not started, in their new order. Those not named stay behind them in their old order. */

@@ -319,9 +319,10 @@ export class Draft {
     attribution: Attribution,
     waits: readonly Wait[] = [],
   ): void {
-    this.#append("waiting", { until, reason }, attribution, operation.id);
-    const begun = this.#waitFor(operation, waits, attribution);
-    this.operations.replace({ ...begun, readyAt: until, attempts: operation.attempts + 1, failures: 0 });
+    const readyAt = this.#nextAttemptAt(operation, until);
+    this.#append("waiting", { until: readyAt, reason }, attribution, operation.id);
+    const { hurried: _, ...begun } = this.#waitFor(operation, waits, attribution);
+    this.operations.replace({ ...begun, readyAt, attempts: operation.attempts + 1, failures: 0 });
   }
 
   /** An attempt failed; the next one comes at `until`. `waits`: what it has begun to wait for beside that (J6). */
@@ -333,14 +334,21 @@ export class Draft {
     waits: readonly Wait[] = [],
   ): void {
     const attempts = operation.attempts + 1;
-    this.#append("retry", { attempt: attempts, error, until }, attribution, operation.id);
+    const readyAt = this.#nextAttemptAt(operation, until);
+    this.#append("retry", { attempt: attempts, error, until: readyAt }, attribution, operation.id);
+    const { hurried: _, ...begun } = this.#waitFor(operation, waits, attribution);
     this.operations.replace({
-      ...this.#waitFor(operation, waits, attribution),
-      readyAt: until,
+      ...begun,
+      readyAt,
       attempts,
       failures: operation.failures + 1,
       lastError: error,
     });
+  }
+
+  /** What the attempt has seen may be older than what it was told to hurry for: then the next one comes at once. */
+  #nextAttemptAt({ hurried }: OpenOperation, until: number): number {
+    return hurried === true ? Math.min(until, this.base.now) : until;
   }
 
   /** The operation with the times for which it waits. A poll that was told to hurry while it looked looks once more. */
@@ -494,7 +502,7 @@ export class Draft {
 
   /**
    * Its waits are over, too: else it would go back to sleep at once. One that is ready waits for nothing but its turn; but if it runs, it may
-   * be about to sleep again after a look that came too early, and then looks once more.
+   * be about to wait again after a look that came too early, and then looks once more.
    */
   #hurry(id: string, attribution: Attribution): void {
     const operation = this.operations.get(id);

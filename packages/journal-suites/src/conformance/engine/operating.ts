@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Operation } from "@osbert/journal";
+import { type Operation, RetryLater } from "@osbert/journal";
 import { job, ManualJobs } from "../manual-jobs.js";
 import {
   accept,
@@ -8,6 +8,7 @@ import {
   change,
   type EngineTests,
   entriesOf,
+  gate,
   isJournalError,
   numbered,
   type Process,
@@ -46,6 +47,10 @@ export const operatingTests: EngineTests = {
     await change(process, "k", { hurry: [id] }, bob);
     assert.deepEqual(await story.ends(process, "k", id), { kind: "succeeded", result: "woke" });
   },
+
+  ...hurriedAtItsEnd("a RetryLater", () => new RetryLater("not yet", { afterMs: hourMs })),
+
+  ...hurriedAtItsEnd("a failure", () => new Error("no route to host")),
 
   "hurry: what runs goes on, and what waits for its turn, or is not there, is left as it is": async (story) => {
     const jobs = new ManualJobs();
@@ -132,4 +137,33 @@ async function workIn({ journal }: Process, lane?: string): Promise<readonly str
     if (page.next === null) return keys;
     after = page.next;
   }
+}
+
+/** What it saw may be older than the reason to hurry: it must not wait for an hour on that. */
+function hurriedAtItsEnd(what: string, error: () => Error): EngineTests {
+  return {
+    [`hurry: an attempt that ends with ${what} at that moment is followed by one more, at once`]: async (story) => {
+      const doors = [gate(), gate(), gate()];
+      let begun = 0;
+      const run = async () => {
+        const nth = begun++;
+        await doors[nth]?.passed;
+        if (nth < 2) throw error();
+        return "done";
+      };
+      const backoff = { firstMs: hourMs, factor: 1, longestMs: hourMs };
+      const process = await story.engine({ kinds: { job: { run, backoff } } });
+      const id = await accept(process, "k", { kind: "job" });
+      await story.until("it runs", () => begun === 1);
+      await change(process, "k", { hurry: [id] });
+      doors[0]?.open();
+      await story.until("it runs again", () => begun === 2);
+      doors[1]?.open();
+      await story.rests(process, "k", id);
+      assert.equal(begun, 2, "once");
+      await change(process, "k", { hurry: [id] });
+      doors[2]?.open();
+      assert.deepEqual(await story.ends(process, "k", id), { kind: "succeeded", result: "done" });
+    },
+  };
 }
