@@ -36,19 +36,13 @@ export type {
 export type { OperationKinds } from "./engine/runner.js";
 export { Interrupted, JournalError, type JournalErrorCode, journalErrors, Permanent, RetryLater } from "./errors.js";
 export type { Followed, FollowedChange, FollowedOptions } from "./followed.js";
-export {
-  type BacklogBounds,
-  type Journal,
-  type JournalOptions,
-  openJournal,
-  type SharedLaneRules,
-  type TransactOptions,
-} from "./journal.js";
+export type { BacklogBounds, Journal, JournalOptions, SharedLaneRules, TransactOptions } from "./journal.js";
 export type { Json, Jsonified, ReturnsJson } from "./json.js";
 export { limits } from "./limits.js";
 export { isKeepable } from "./names.js";
 export { type CrashPoint, crashPoints, type JournalEvent, type Observe, type OperationFacts } from "./observe.js";
 export { observedStore, type StoreAnswered, type StoreCallName } from "./observed-store.js";
+export { openJournal } from "./open-journal.js";
 export type {
   Actor,
   AskedOperation,

@@ -1,5 +1,5 @@
 import { appendFileSync } from "node:fs";
-import { openJournal } from "../src/journal.js";
+import { openJournal } from "../src/open-journal.js";
 import { sqliteStore } from "../src/stores/sqlite/index.js";
 
 /** Prunes what it accepts at once, and keeps it in a file. With `die` it is killed after that, before anything is removed. */

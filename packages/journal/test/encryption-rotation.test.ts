@@ -1,7 +1,7 @@
 import type { StoreUnderTest } from "@osbert/journal-suites/conformance";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { type EncryptedStore, encryptedStore, type RotationProgress } from "../src/encryption/index.js";
-import { openJournal } from "../src/journal.js";
+import { openJournal } from "../src/open-journal.js";
 import type { Store, StoredRecord } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { interposedStore } from "../src/testing/index.js";

@@ -4,7 +4,7 @@ import type pg from "pg";
 import { describe, expect, test } from "vitest";
 import { encryptedStore, newKey, parseKeyRing } from "../src/encryption/index.js";
 import { Permanent } from "../src/errors.js";
-import { openJournal } from "../src/journal.js";
+import { openJournal } from "../src/open-journal.js";
 import type { Store } from "../src/store.js";
 import { postgresStore } from "../src/stores/postgres/index.js";
 import { sqliteStore } from "../src/stores/sqlite/index.js";

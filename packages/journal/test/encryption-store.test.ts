@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { encryptedStore } from "../src/encryption/index.js";
 import type { Operation } from "../src/engine/operation-kind.js";
-import { openJournal } from "../src/journal.js";
 import type { JournalEvent } from "../src/observe.js";
+import { openJournal } from "../src/open-journal.js";
 import type { Store, TextPlace } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { postgresStore } from "../src/stores/postgres/index.js";

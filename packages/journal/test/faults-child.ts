@@ -1,4 +1,4 @@
-import { openJournal } from "../src/journal.js";
+import { openJournal } from "../src/open-journal.js";
 import { memoryStore } from "../src/stores/memory.js";
 
 // Run as a process of its own: an author has forgotten to await steps, and they fail in every way and at every time.

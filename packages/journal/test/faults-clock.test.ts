@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { steadyWallClock } from "../src/clock.js";
-import { openJournal } from "../src/journal.js";
+import { openJournal } from "../src/open-journal.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { sqliteStore } from "../src/stores/sqlite/index.js";
 import { manualClock } from "../src/testing/index.js";

@@ -1,7 +1,8 @@
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { expect, onTestFinished } from "vitest";
-import { type Journal, type JournalOptions, openJournal } from "../src/journal.js";
+import type { Journal, JournalOptions } from "../src/journal.js";
 import type { JournalEvent } from "../src/observe.js";
+import { openJournal } from "../src/open-journal.js";
 import type { NewOperation, Outcome } from "../src/operation.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { type FaultyStore, faultyStore, type ManualClock, manualClock } from "../src/testing/index.js";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Operation } from "../src/engine/operation-kind.js";
 import type { OperationKinds } from "../src/engine/runner.js";
 import { JournalError } from "../src/errors.js";
-import { openJournal } from "../src/journal.js";
+import { openJournal } from "../src/open-journal.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { postgresStore } from "../src/stores/postgres/index.js";
 import { sqliteStore } from "../src/stores/sqlite/index.js";

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { passedOverLabel } from "../src/decisions/schedule.js";
-import { type Journal, openJournal } from "../src/journal.js";
+import type { Journal } from "../src/journal.js";
+import { openJournal } from "../src/open-journal.js";
 import type { Change, Store } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { interposedStore, type ManualClock, manualClock, type StoreCall } from "../src/testing/index.js";

@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { JournalError } from "../src/errors.js";
-import { type Journal, type JournalOptions, openJournal } from "../src/journal.js";
+import type { Journal, JournalOptions } from "../src/journal.js";
 import { laneLedgerKey } from "../src/names.js";
 import type { JournalEvent } from "../src/observe.js";
+import { openJournal } from "../src/open-journal.js";
 import { stateOf } from "../src/state.js";
 import type { Change, CommitOutcome, Store } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";

@@ -1,5 +1,7 @@
+import type { Draft } from "../decisions/draft.js";
 import { JournalError } from "../errors.js";
-import type { Json } from "../json.js";
+import { checkJsonType, type Json, toJsonText } from "../json.js";
+import { limits } from "../limits.js";
 import type { OpenOperation } from "../operation.js";
 import type { Reader } from "../reader.js";
 import type { Store, StoredPart } from "../store.js";
@@ -39,6 +41,15 @@ export interface EffectNote {
 
 export function effectPart(idempotencyKey: string): string {
   return `${effectPrefix}${idempotencyKey}`;
+}
+
+/** Part of the change that has the effect, so that there is never one without the other. */
+export function noteEffect(draft: Draft, { part, of, outlived }: Effect, result: unknown): void {
+  const note = { at: draft.base.now, ...of, result: result === undefined ? null : result, accepted: draft.accepted };
+  checkJsonType(result, "the result of a transaction");
+  // As large as the result of a step may be: it becomes one, after this commit.
+  draft.parts.writeText(part, toJsonText(note, limits.jsonBytes - 65_536, "the result of a transaction"));
+  for (const id of outlived) draft.parts.remove(id);
 }
 
 /**

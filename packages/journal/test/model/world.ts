@@ -1,6 +1,6 @@
 import type { Operation } from "../../src/engine/operation-kind.js";
 import { Permanent, RetryLater } from "../../src/errors.js";
-import { openJournal } from "../../src/journal.js";
+import { openJournal } from "../../src/open-journal.js";
 import { memoryStore } from "../../src/stores/memory.js";
 import { manualClock } from "../../src/testing/index.js";
 import { type Asked, type Known, Ledger } from "./ledger.js";
