@@ -140,7 +140,10 @@ const stories: Readonly<Record<string, Story>> = {
     there: [[1, 2]],
   },
   "an adoption": {
-    before: async (lab) => lab.ended("old", await lab.create("old")),
+    before: async (lab) => {
+      await lab.ended("old", await lab.create("old"));
+      await lab.ended("old", await lab.delete("old", { mode: "abandon" }));
+    },
     asks: (lab) => lab.adopt("db", "osb-old"),
     ends: ["succeeded"],
     there: one,

@@ -38,6 +38,11 @@ export function admitCreate(desk: Desk, wanted: WantedInstance): Admitting {
   if (known !== undefined) return { result: known };
   if (desk.data !== undefined) checkMatch(desk);
   const before = replaceable(desk, op);
+  // What it was would be at its broker, and nobody would know of it.
+  if (op === "adopt" && before != null && before.osbId !== null && before.osbId !== wanted.osbId)
+    throw new PlatformError("exists", `the instance is ${before.osbId} at its broker; abandon that before`, {
+      details: { phase: before.phase, id: before.id },
+    });
   const { plan, parameters, maintenance } = wanted;
   const intent = op === "create" ? ({ op, plan: plan.id, parameters } as const) : ({ op, plan: plan.id } as const);
   const ahead = lookAhead({ ...desk, data: undefined }, intent, { plan, parameters, maintenance }, wanted);

@@ -6,7 +6,8 @@ import { detailsOf, endedQuietly, endingOf, failureOf, isOver, type Settle, sett
 export const settleCreate: Settle<"create"> = (resource, operation, outcome) => {
   const ending = endingOf(resource, operation, outcome);
   const { data, queue, holds } = ending;
-  if (outcome.kind === "cancelled" || isOver(data)) return endedQuietly(resource, operation);
+  if (outcome.kind === "cancelled" || isOver(data))
+    return endedQuietly(resource, operation, { data: { adoptingId: null } });
   if (outcome.kind === "succeeded") {
     const { osbId, dashboardUrl, applied } = outcome.result;
     const failed = new Set(data.failures.map((failure) => failure.operation));
@@ -14,6 +15,7 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
     const { conflictId: _, ...known } = data;
     const ready = {
       ...known,
+      adoptingId: null,
       osbId,
       applied,
       dashboardUrl,
@@ -35,13 +37,20 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
   const isUncertain = detailsOf(outcome).uncertain === true;
   const behind = queue.filter(({ kind, started }) => kind !== "delete" && !started).map(({ id }) => id);
   const message = `${ending.brief.op} failed: ${failure.message}`;
-  return settled(ending, operation, {
-    data: {
-      ...data,
-      failures: withFailure(data, { ...failure, paths: ["*"] }),
-      uncertainSince: isUncertain ? { operation: operation.id, at: ending.at } : data.uncertainSince,
+  const failed = {
+    ...data,
+    adoptingId: null,
+    failures: withFailure(data, { ...failure, paths: ["*"] }),
+    uncertainSince: isUncertain ? { operation: operation.id, at: ending.at } : data.uncertainSince,
+  };
+  return settled(
+    ending,
+    operation,
+    {
+      data: failed,
+      holds: withHold(holds, behind, { kind: "failure", operation: operation.id, message }),
+      summary: message,
     },
-    holds: withHold(holds, behind, { kind: "failure", operation: operation.id, message }),
-    summary: message,
-  });
+    { labels: instanceLabels(failed) },
+  );
 };

@@ -13,12 +13,20 @@ export function orphanKinds(given: KindPorts): OperationKinds {
       settle: ({ data }, operation, outcome) => {
         switch (outcome.kind) {
           case "succeeded": {
-            const ended: OrphanData = { ...data, state: "mitigated", endedAt: outcome.result.at };
+            const { result } = outcome;
+            const isAdopted = result.status === "adopted";
+            const ended: OrphanData = {
+              ...data,
+              ...(isAdopted
+                ? { state: "dismissed", endedBy: "platform", endReason: `it was adopted: ${result.owner}` }
+                : { state: "mitigated" }),
+              endedAt: result.at,
+            };
             return {
               data: ended,
               labels: orphanLabels(ended),
               parts: { poll: null },
-              entries: [{ kind: "mitigated", operation: operation.id }],
+              entries: [{ kind: isAdopted ? "dismissed" : "mitigated", operation: operation.id }],
               gone: true,
             };
           }

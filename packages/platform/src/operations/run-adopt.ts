@@ -1,13 +1,27 @@
+import { instanceLabels } from "../records/instance-labels.js";
 import type { CreateResult } from "../records/instance-record.js";
+import { keys } from "../records/keys.js";
+import { orphanRecords } from "../records/orphan-record.js";
 import { failure } from "./failure.js";
+import { findOwner } from "./find-owner.js";
 import type { InstanceOperation } from "./instance-operation.js";
 import { readBroker } from "./read-broker.js";
 import type { RunPorts } from "./run-ports.js";
 
-/** Takes on what is at a broker already. Nothing is sent that could make or change anything. */
+/**
+ * Takes on what is at a broker already. Nothing is sent that could make or change anything. In this order: that it wants the id is kept, and then
+ * it looks whether anybody else has it, wants it, or deletes it. Two that want the same see each other, and none has it; the ledger, which looks
+ * for owners before each DELETE, sees this one, or this one sees that it is at work (E10-62).
+ */
 export async function runAdopt(ports: RunPorts, operation: InstanceOperation<"adopt">): Promise<CreateResult> {
   const { data, input } = operation;
   const { osbId, plan } = input;
+  await operation.change((now) => {
+    if (now.data.adoptingId === osbId) return {};
+    const claimed = { ...now.data, adoptingId: osbId };
+    return { data: claimed, labels: instanceLabels(claimed) };
+  });
+  await operation.step("nobody has it", () => checkFree(ports, operation));
   const hints = { serviceId: data.offering.id, planId: plan.id };
   const offering = ports.brokers.offering(data.broker, data.offering.id)?.offering;
   // Where instances cannot be fetched, the broker is asked for the last thing that it did to this one.
@@ -20,10 +34,13 @@ export async function runAdopt(ports: RunPorts, operation: InstanceOperation<"ad
         ? client.fetchInstance(osbId, { ...options, ...hints })
         : client.instanceLastOperation(osbId, { ...options, ...hints }),
     async ({ body }) => {
-      const { service_id: service, plan_id: itsPlan } = body as {
-        readonly service_id?: unknown;
-        readonly plan_id?: unknown;
-      };
+      const {
+        service_id: service,
+        plan_id: itsPlan,
+        state,
+      } = body as { readonly service_id?: unknown; readonly plan_id?: unknown; readonly state?: unknown };
+      // It may be a delete.
+      if (state === "in progress") return "the broker is at work at it";
       if (typeof service === "string" && service !== data.offering.id)
         return "the broker says that it is of another offering";
       if (typeof itsPlan === "string" && itsPlan !== plan.id) return "the broker says that it is of another plan";
@@ -35,4 +52,17 @@ export async function runAdopt(ports: RunPorts, operation: InstanceOperation<"ad
     throw failure(message, { class: "rejected" });
   }
   return { osbId, applied: { plan, parameters: null, maintenance: null }, dashboardUrl: null };
+}
+
+/** The next attempt finds the claim as it was left, and asks the same again if this was not recorded. */
+async function checkFree(ports: RunPorts, { key, data, input }: InstanceOperation<"adopt">): Promise<null> {
+  const { broker } = data;
+  const { osbId } = input;
+  const owner = await findOwner(ports.journal(), { broker, osbId }, (other) => other !== key);
+  // Not whose: it may be in a space that is none of theirs.
+  if (owner !== undefined) throw failure("another instance has it, or is about to", { class: "rejected" });
+  const row = orphanRecords.resource(await ports.journal().read(keys.orphan(broker, osbId, null)));
+  if (row !== undefined && row.data.endedAt === null && row.data.state === "open")
+    throw failure("it is being deleted: the ledger of orphans has it", { class: "rejected" });
+  return null;
 }

@@ -1,5 +1,6 @@
 import type { ProvisionRequest } from "@osbert/protocol";
 import type { CallOutcome } from "../records/call-outcome.js";
+import { instanceLabels } from "../records/instance-labels.js";
 import type { CreateResult, PlanRef } from "../records/instance-record.js";
 import { awaitRunning } from "./await-running.js";
 import { awaitUndone } from "./await-undone.js";
@@ -269,6 +270,7 @@ function polled({ input }: CreateOperation, osbId: string) {
 async function forget(operation: CreateOperation, osbId: string): Promise<void> {
   await operation.change(({ data }) => {
     if (data.osbId !== osbId) return {};
-    return { data: { ...data, osbId: null, formerOsbIds: [...data.formerOsbIds, osbId].slice(-20) } };
+    const forgotten = { ...data, osbId: null, formerOsbIds: [...data.formerOsbIds, osbId].slice(-20) };
+    return { data: forgotten, labels: instanceLabels(forgotten) };
   });
 }

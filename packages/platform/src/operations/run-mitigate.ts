@@ -2,6 +2,7 @@ import { RetryLater, type TypedOperation } from "@osbert/journal";
 import type { OrphanData, OrphanShape } from "../records/orphan-record.js";
 import { awaitLastOperation, type BrokerOperationEnd, type PollMemory } from "./await-last-operation.js";
 import { callBroker } from "./call-broker.js";
+import { findOwner } from "./find-owner.js";
 import { growingPauseMs } from "./pauses.js";
 import type { RunPorts } from "./run-ports.js";
 import { pausesAreThrown } from "./send-call.js";
@@ -27,6 +28,7 @@ export async function runMitigate(
   const lateUntil = data.mayComeLate ? data.suspectedAt + pauses.lateMs : 0;
   for (let round = 1, late = 0; round <= mostRounds; round++) {
     const answer = await sendDelete(ports, operation, round);
+    if (answer.kind === "owned") return { status: "adopted", at: answer.at, owner: answer.owner };
     if (answer.kind === "running") {
       const end = await awaitDeleted(ports, operation, round, answer);
       if (end.kind !== "succeeded" && end.kind !== "gone") {
@@ -47,6 +49,7 @@ export async function runMitigate(
 
 type DeleteAnswer =
   | { readonly kind: "done"; readonly at: number }
+  | { readonly kind: "owned"; readonly at: number; readonly owner: string }
   | {
       readonly kind: "running";
       readonly operation: string | null;
@@ -62,6 +65,8 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
   const call = binding === null ? "deprovision" : "unbind";
   const hints = { serviceId: data.offering.id, planId: data.plan.id };
   const look = async ({ looks, signal }: { readonly looks: number; readonly signal: AbortSignal }) => {
+    const owner = binding === null ? await ownerOf(ports, data) : undefined;
+    if (owner !== undefined) return { kind: "owned", at: ports.journal().now(), owner } as const;
     const options = { ...hints, requestId: newId(), signal };
     const came = await callBroker(
       ports,
@@ -94,6 +99,11 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
     throw new RetryLater(said.message, { afterMs: Math.max(retryAfterMs ?? 0, pauseMs) });
   };
   return operation.poll(`answer to delete ${round}`, look, { everyMs: pausesAreThrown });
+}
+
+/** Who has adopted it since. The instance that it was suspected of has it until its create has failed, and has not been told that it exists. */
+function ownerOf({ journal }: RunPorts, { broker, instanceOsbId: osbId }: OrphanData): Promise<string | undefined> {
+  return findOwner(journal(), { broker, osbId }, (_key, data) => data.adoptingId === osbId || data.applied !== null);
 }
 
 function awaitDeleted(

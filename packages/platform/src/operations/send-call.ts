@@ -3,6 +3,7 @@ import { RetryLater } from "@osbert/journal";
 import type { Call } from "@osbert/protocol";
 import type { Changed, Client, RequestOptions } from "@osbert/protocol/client";
 import type { CallOutcome, Refusal } from "../records/call-outcome.js";
+import { instanceLabels } from "../records/instance-labels.js";
 import { type CallMark, type InstanceData, instances } from "../records/instance-record.js";
 import { type Came, callBroker, clipped } from "./call-broker.js";
 import { failure } from "./failure.js";
@@ -67,11 +68,15 @@ export async function sendCall<Body extends object>(
   const name = stepOf(call.what);
   const part = `call/${operation.id}` as const;
   const write = (mark: CallMark, kind: string, payload: object) =>
-    operation.change(({ data }) => ({
-      parts: instances.part(part, mark),
-      data: aheadOf(operation, name, mark, call.ahead?.(data) ?? data),
-      entries: [{ kind, payload: { ...payload }, operation: operation.id }],
-    }));
+    operation.change(({ data }) => {
+      const ahead = aheadOf(operation, name, mark, call.ahead?.(data) ?? data);
+      return {
+        parts: instances.part(part, mark),
+        data: ahead,
+        ...(ahead.osbId !== data.osbId && { labels: instanceLabels(ahead) }),
+        entries: [{ kind, payload: { ...payload }, operation: operation.id }],
+      };
+    });
 
   const lose = async (mark: CallMark, said: Refusal): Promise<CallOutcome> => {
     const lost = mark.lost + 1;

@@ -24,6 +24,7 @@ import { preflight } from "../decisions/preflight.js";
 import type { InstanceChange, InstanceResource } from "../decisions/queue-state.js";
 import { successorName } from "../decisions/schedule-rotation.js";
 import { PlatformError } from "../errors.js";
+import { findOwner } from "../operations/find-owner.js";
 import type {
   Admitted,
   Asking,
@@ -105,7 +106,12 @@ export class JournalInstances implements Instances {
     wanted: CreateInstance & { readonly osbId: string },
     asking: Asking,
   ): Promise<Admitted> {
-    if (wanted.osbId === "") throw new PlatformError("invalid", "the id of what is to be adopted is missing");
+    if (!isOsbId(wanted.osbId)) throw new PlatformError("invalid", `the id of what is to be adopted ${osbIdRule}`);
+    const { broker } = findPlan(this.#ports.offerings(wanted.broker), wanted);
+    const key = keyOf(ref);
+    const owner = await findOwner(this.#journal, { broker, osbId: wanted.osbId }, (other) => other !== key);
+    // Not whose: it may be in another space. Whether it still is so when the adoption runs is looked at then.
+    if (owner !== undefined) throw new PlatformError("exists", "another instance has that id at the broker");
     return this.#create(ref, wanted, wanted.osbId, asking);
   }
 
@@ -679,6 +685,13 @@ function keyOf({ space, name }: InstanceRef): string {
 function pickRef({ space, name }: InstanceRef): InstanceRef {
   return { space, name };
 }
+
+/** In addresses of the broker and in keys: what is not plain is no id that a broker could have been given. */
+function isOsbId(id: string): boolean {
+  return /^[\x21-\x2e\x30-\x7e]{1,200}$/.test(id) && !/^\.+$/.test(id);
+}
+
+const osbIdRule = "has 1 to 200 characters of ASCII, without spaces and slashes";
 
 function checkBindingName(name: string): void {
   if (!isName(name)) throw new PlatformError("invalid", `the name of a binding ${nameRule}`);

@@ -1,13 +1,28 @@
+import { createHash } from "node:crypto";
 import type { InstanceData, Phase } from "./instance-record.js";
 
 /**
- * By what instances are found: a broker's, when it is to be removed; a plan's, when it is to be upgraded. Every commit that writes labels takes
- * them from here, because they replace each other.
+ * By what instances are found: a broker's, when it is to be removed; a plan's, when it is to be upgraded; the one that has an id at a broker, when
+ * somebody else wants it. Every commit that writes labels takes them from here, because they replace each other.
  */
-export function instanceLabels(data: Pick<InstanceData, "broker" | "phase" | "applied">): Record<string, string> {
+export function instanceLabels(
+  data: Pick<InstanceData, "broker" | "phase" | "applied" | "osbId" | "adoptingId">,
+): Record<string, string> {
   if (isOfNoBroker.has(data.phase)) return {};
   const plan = data.applied?.plan.id;
-  return { broker: data.broker, ...(plan !== undefined && { plan: planLabel(plan) }) };
+  const osbId = data.adoptingId ?? data.osbId;
+  return {
+    broker: data.broker,
+    ...(plan !== undefined && { plan: planLabel(plan) }),
+    ...(osbId !== null && { [osbIdLabelName]: osbIdLabel(data.broker, osbId) }),
+  };
+}
+
+export const osbIdLabelName = "osb-id";
+
+/** Users name ids when they adopt something, and labels are bounded. Whoever finds an instance by it compares the whole id. */
+export function osbIdLabel(broker: string, osbId: string): string {
+  return createHash("sha256").update(`${broker}\n${osbId}`).digest("base64url");
 }
 
 /** These keep no broker from being removed. */

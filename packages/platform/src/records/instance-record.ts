@@ -73,6 +73,8 @@ export interface InstanceData {
   readonly applied: AppliedState | null;
   /** The plan that the last create named at the broker: a delete before its answer is known must name it, too. */
   readonly askedPlan?: PlanRef;
+  /** The id that is being adopted: a claim, so that nobody else adopts it meanwhile, and the ledger does not delete it. */
+  readonly adoptingId?: string | null;
   /** An id to which the broker answered 409: while it is the instance's, nothing is deleted under it, because it may be another's (E10-63). */
   readonly conflictId?: string;
   readonly dashboardUrl: string | null;

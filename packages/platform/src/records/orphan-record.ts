@@ -8,7 +8,15 @@ export type OrphanShape = {
     /** The same answer to poll after poll. */
     poll: NonNullable<CallMark["repeated"]>;
   };
-  operations: { mitigate: { input: null; result: { readonly status: "mitigated"; readonly at: number } } };
+  operations: {
+    /** `adopted`: it has an owner again, an instance with this key, and was not deleted. */
+    mitigate: {
+      input: null;
+      result:
+        | { readonly status: "mitigated"; readonly at: number }
+        | { readonly status: "adopted"; readonly at: number; readonly owner: string };
+    };
+  };
 };
 
 export const orphanRecords = defineResource<OrphanShape>();

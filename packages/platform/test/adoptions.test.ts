@@ -1,0 +1,100 @@
+import { memoryStore } from "@osbert/journal/memory";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { openPlatform } from "../src/index.js";
+import { JournalOrphans } from "../src/queue/orphans.js";
+import { keys } from "../src/records/keys.js";
+import { catalogServer } from "./catalog-server.js";
+import { type ExecutionLab, executionLab } from "./execution-lab.js";
+import { anna, olga } from "./platform-in-time.js";
+
+/** What is at a broker has one owner, and whoever owns it is not told to delete it by the ledger (E10-62). */
+const key = keys.orphan("broker", "osb-old", null);
+const deletes = (lab: ExecutionLab) => lab.sent().filter((line) => line.startsWith("DELETE"));
+
+/** At the broker, and nobody's. */
+async function withAbandoned(options: Parameters<typeof executionLab>[0] = {}) {
+  const lab = await executionLab(options);
+  await lab.ended("old", await lab.create("old"));
+  await lab.ended("old", await lab.delete("old", { mode: "abandon" }));
+  return { lab, orphans: new JournalOrphans(lab.journal) };
+}
+
+test("E10-62: what another instance has is not adopted, and deleting the second does not delete it", async () => {
+  const lab = await executionLab();
+  await lab.ended("old", await lab.create("old"));
+  expect(await lab.ended("new", await lab.adopt("new", "osb-old"))).toMatchObject({ failure: { class: "rejected" } });
+  expect(await lab.ended("new", await lab.delete("new"))).toMatchObject({
+    kind: "succeeded",
+    result: { asked: false },
+  });
+  expect(lab.broker.state().instances.map(({ id }) => id)).toEqual(["osb-old"]);
+});
+
+test("E10-62: of two that adopt the same at the same time, at most one has it", async () => {
+  const { lab } = await withAbandoned();
+  const asked = await Promise.all(
+    ["one", "two"].map(async (name) => [name, await lab.adopt(name, "osb-old")] as const),
+  );
+  const ends = await Promise.all(asked.map(([name, operation]) => lab.ended(name, operation)));
+  expect(ends.filter(({ kind }) => kind === "succeeded").length).toBeLessThanOrEqual(1);
+  // Whoever asks again when that is over has it.
+  const has = ends.some(({ kind }) => kind === "succeeded");
+  const third = await lab.ended("three", await lab.adopt("three", "osb-old"));
+  expect(third.kind).toBe(has ? "failed" : "succeeded");
+});
+
+test("E10-62: what the ledger deletes is not adopted", async () => {
+  const { lab, orphans } = await withAbandoned({ rules: [{ call: "deprovision", do: "500" }] });
+  await orphans.mitigate(key, olga);
+  expect(await lab.ended("new", await lab.adopt("new", "osb-old"))).toMatchObject({
+    failure: { class: "rejected" },
+    error: { message: expect.stringContaining("ledger") },
+  });
+});
+
+test("E10-62: what was adopted is not deleted by its row in the ledger, which ends", async () => {
+  const { lab, orphans } = await withAbandoned();
+  expect(await lab.ended("new", await lab.adopt("new", "osb-old"))).toMatchObject({ kind: "succeeded" });
+  await orphans.mitigate(key, olga);
+  await lab.quiet();
+  expect(deletes(lab)).toEqual([]);
+  expect(await lab.orphans()).toMatchObject([{ state: "dismissed", endReason: expect.stringContaining("adopted") }]);
+  expect(await lab.ended("new", await lab.delete("new"))).toMatchObject({ kind: "succeeded", result: { asked: true } });
+  expect(lab.broker.state().instances).toEqual([]);
+});
+
+test("E10-62: what is being changed at the broker, and cannot be fetched, is not adopted before that is over", async () => {
+  const lab = await executionLab({
+    offering: "unfetchable",
+    rules: [{ call: "poll", do: [{ status: 200, body: { state: "in progress" } }] }],
+  });
+  expect(await lab.ended("new", await lab.adopt("new", "osb-old"))).toMatchObject({ failure: { class: "rejected" } });
+});
+
+test("E10-62: an id that another instance has, or that cannot be one, is refused when it is asked for", async () => {
+  const server = await catalogServer();
+  const platform = await openPlatform({ store: memoryStore() });
+  await platform.start();
+  onTestFinished(() => platform.journal.kill());
+  await platform.brokers.register("acme", { url: server.url, authentication: { kind: "none" } }, olga);
+  const wanted = { broker: "acme", offering: "postgres", plan: "small" };
+  const [old, next] = ["old", "new"].map((name) => ({ space: "space", name }));
+  if (old === undefined || next === undefined) throw new Error("there are two");
+  await platform.instances.create(old, wanted, anna);
+  await vi.waitFor(async () => expect((await platform.instances.read(old))?.phase).toBe("ready"), { timeout: 10_000 });
+  const osbId = (await platform.instances.read(old))?.osbId ?? "";
+  await expect(platform.instances.adopt(next, { ...wanted, osbId }, anna)).rejects.toMatchObject({ code: "exists" });
+  for (const bad of ["", "a/b", "a\nb", "x".repeat(201), ".."])
+    await expect(platform.instances.adopt(next, { ...wanted, osbId: bad }, anna)).rejects.toMatchObject({
+      code: "invalid",
+    });
+  // Its broker is taken away: it is adopted again as what it is, and not as something else, which would be forgotten.
+  await platform.brokers.remove("acme", { force: true }, olga);
+  const again = () => platform.brokers.register("acme", { url: server.url, authentication: { kind: "none" } }, olga);
+  await vi.waitFor(again, { timeout: 10_000 });
+  await expect(platform.instances.adopt(old, { ...wanted, osbId: "other" }, anna)).rejects.toMatchObject({
+    code: "exists",
+  });
+  await platform.instances.adopt(old, { ...wanted, osbId }, anna);
+  await vi.waitFor(async () => expect((await platform.instances.read(old))?.phase).toBe("ready"), { timeout: 10_000 });
+});
