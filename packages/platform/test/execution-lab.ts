@@ -175,6 +175,8 @@ export async function executionLab(options: LabOptions = {}) {
     planRef,
     /** From now on moments are counted. */
     arm: killer.arm,
+    /** And from now on no more. */
+    disarm: killer.disarm,
     /** How many there were. */
     moments: killer.moments,
     create: (name: string, { plan, parameters, by = "anna" }: Wanted = {}) =>
@@ -262,6 +264,9 @@ function killAt(dieAt = Number.POSITIVE_INFINITY) {
   };
   return {
     arm,
+    disarm: () => {
+      isArmed = false;
+    },
     /** Answers what counts on; `undefined`: nothing is counted. */
     pause: () => {
       if (!isArmed) return undefined;

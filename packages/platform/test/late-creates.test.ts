@@ -108,3 +108,17 @@ test("E10-22: what a create makes late, after it was deleted together with its s
   await lab.quiet();
   expect(lab.broker.state().instances).toEqual([]);
 });
+
+test("E8: a binding of which one attempt was lost, and another has succeeded, does not come back after it was unbound", async () => {
+  const lab = await executionLab({
+    offering: "unfetchable",
+    pauses: { lateMs: 1_500 },
+    rules: [{ call: "bind", do: [late({ status: 500 })] }],
+  });
+  await lab.ended("db", await lab.create("db"));
+  expect(await lab.ended("db", await lab.bind("db", "app"))).toMatchObject({ kind: "succeeded" });
+  expect(await lab.ended("db", await lab.unbind("db", "app"))).toMatchObject({ kind: "succeeded" });
+  lab.broker.finishLate();
+  await lab.quiet();
+  expect(lab.broker.state().instances).toMatchObject([{ bindings: [] }]);
+});

@@ -16,6 +16,7 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
     const ready = {
       ...known,
       adoptingId: null,
+      ...(operation.kind === "adopt" && { adoptedId: osbId }),
       osbId,
       applied,
       dashboardUrl,

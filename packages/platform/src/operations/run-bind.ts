@@ -85,6 +85,10 @@ async function bindOnce(ports: RunPorts, operation: BindOperation, attempt: Atte
 
 /** E3: the broker is asked for the binding, then the identical request is sent once more; what is unclear after that is an orphan. */
 async function resolve(ports: RunPorts, operation: BindOperation, attempt: Attempt): Promise<AttemptEnd> {
+  await changeBinding(operation, (record) => {
+    if (record.lostBind?.osbId === attempt.binding) return record;
+    return { ...record, lostBind: { osbId: attempt.binding, at: ports.journal().now() } };
+  });
   const found = await fetch(ports, operation, attempt, "fetched");
   if (found === "there") return { kind: "bound" };
   if (typeof found === "object") return unusable(found.unusable);

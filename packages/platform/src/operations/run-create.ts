@@ -181,6 +181,11 @@ async function resolve(
   wasSilent = true,
 ): Promise<AttemptEnd> {
   const created = { kind: "created", dashboardUrl: null, maintenance } as const;
+  // Before anything else may succeed in its place.
+  await operation.change(({ data }) => {
+    if (data.lostCreate?.osbId === osbId) return {};
+    return { data: { ...data, lostCreate: { osbId, at: ports.journal().now() } } };
+  });
   if (await isThere(ports, operation, osbId, which)) return created;
   const what = `provision${which} once more`;
   const again = await provision(ports, operation, osbId, maintenance, { what, lostBefore: true });

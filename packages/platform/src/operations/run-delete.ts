@@ -40,13 +40,16 @@ export async function runDelete(ports: RunPorts, operation: DeleteOperation): Pr
     return { asked: joined };
   }
   const { wasGone } = await deleteAtBroker(ports, operation, { instance: data.osbId, plan: plan.id });
-  // The answer to the create never came, or there was nothing: a slow broker may still make it, and the ledger looks for that.
-  if (data.applied === null && (wasGone || data.uncertainSince !== null))
+  // A slow broker may still make it, and the ledger looks for that: the answer to the create never came, or there was nothing, or an attempt is lost
+  // that something else has succeeded for.
+  const isUnclear = data.applied === null && (wasGone || data.uncertainSince !== null);
+  const isLost = data.adoptedId !== data.osbId && mayComeBack(ports, data.osbId, data.lostCreate);
+  if (isUnclear || isLost)
     await suspectOrphan(ports, operation, {
       instance: data.osbId,
       binding: null,
       plan,
-      reason: "it was deleted before the answer to its create was known",
+      reason: "it was deleted, and an answer to its create was never heard",
       mayComeLate: true,
       held: false,
       isConflict: false,
@@ -70,6 +73,15 @@ async function abandon(
     if (page.next === null) return;
     after = page.next;
   }
+}
+
+/** Whether an attempt to make it is lost that may still come. */
+export function mayComeBack(
+  { journal, pauses }: RunPorts,
+  osbId: string,
+  lost: { readonly osbId: string; readonly at: number } | undefined,
+): boolean {
+  return lost?.osbId === osbId && journal().now() - lost.at < pauses.lateMs;
 }
 
 /** The plan that the broker knows it by. */

@@ -101,9 +101,9 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
   return operation.poll(`answer to delete ${round}`, look, { everyMs: pausesAreThrown });
 }
 
-/** Who has adopted it since. The instance that it was suspected of has it until its create has failed, and has not been told that it exists. */
+/** Who has adopted it since. The instance that it is suspected of has the id, too, until what suspects it has ended: that does not count. */
 function ownerOf({ journal }: RunPorts, { broker, instanceOsbId: osbId }: OrphanData): Promise<string | undefined> {
-  return findOwner(journal(), { broker, osbId }, (_key, data) => data.adoptingId === osbId || data.applied !== null);
+  return findOwner(journal(), { broker, osbId }, (_key, data) => data.adoptingId === osbId || data.adoptedId === osbId);
 }
 
 function awaitDeleted(

@@ -3,8 +3,9 @@ import { deleteAtBroker } from "./delete-at-broker.js";
 import { failure } from "./failure.js";
 import type { InstanceOperation } from "./instance-operation.js";
 import { joinLedger } from "./join-ledger.js";
-import { planOf } from "./run-delete.js";
+import { mayComeBack, planOf } from "./run-delete.js";
 import type { RunPorts } from "./run-ports.js";
+import { suspectOrphan } from "./suspect-orphan.js";
 
 /** Deletes a binding at its broker. Its credentials stay until that is confirmed (E10-46). */
 export async function runUnbind(ports: RunPorts, operation: InstanceOperation<"unbind">): Promise<DeleteResult> {
@@ -18,5 +19,15 @@ export async function runUnbind(ports: RunPorts, operation: InstanceOperation<"u
   const plan = planOf(data);
   if (plan === null) throw failure("nobody knows which plan the instance has", { class: "preflight-drift" });
   await deleteAtBroker(ports, operation, { instance: data.osbId, binding: binding.osbId, plan: plan.id });
+  if (mayComeBack(ports, binding.osbId, binding.lostBind))
+    await suspectOrphan(ports, operation, {
+      instance: data.osbId,
+      binding: binding.osbId,
+      plan,
+      reason: "it was unbound, and an answer to its bind was never heard",
+      mayComeLate: true,
+      held: false,
+      isConflict: false,
+    });
   return { asked: true };
 }

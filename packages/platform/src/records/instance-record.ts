@@ -75,8 +75,12 @@ export interface InstanceData {
   readonly askedPlan?: PlanRef;
   /** The id that is being adopted: a claim, so that nobody else adopts it meanwhile, and the ledger does not delete it. */
   readonly adoptingId?: string | null;
+  /** The id under which it was adopted: what the ledger has of it from before is over. */
+  readonly adoptedId?: string;
   /** An id to which the broker answered 409: while it is the instance's, nothing is deleted under it, because it may be another's (E10-63). */
   readonly conflictId?: string;
+  /** Of which create nobody heard the answer, and when: although it was found out that the instance exists, it may be made once more (E8). */
+  readonly lostCreate?: { readonly osbId: string; readonly at: number };
   readonly dashboardUrl: string | null;
   /** What the active call asks for, for whoever looks: which operation, since when. */
   readonly attempt: { readonly operation: string; readonly call: string; readonly since: number } | null;
@@ -271,6 +275,8 @@ export interface BindingRecord {
   readonly predecessor: string | null;
   readonly successor: string | null;
   readonly message: string | null;
+  /** As `lostCreate` of an instance. */
+  readonly lostBind?: { readonly osbId: string; readonly at: number };
 }
 
 /**
