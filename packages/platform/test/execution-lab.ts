@@ -68,6 +68,8 @@ export interface Wanted {
   readonly plan?: string;
   readonly parameters?: string;
   readonly by?: string;
+  /** Of a create. */
+  readonly osbId?: string;
   /** Of a bind: the binding that is rotated. */
   readonly predecessor?: string;
 }
@@ -179,9 +181,9 @@ export async function executionLab(options: LabOptions = {}) {
     disarm: killer.disarm,
     /** How many there were. */
     moments: killer.moments,
-    create: (name: string, { plan, parameters, by = "anna" }: Wanted = {}) =>
+    create: (name: string, { plan, parameters, by = "anna", osbId = `osb-${name}` }: Wanted = {}) =>
       accept(name, "create", by, {
-        input: { osbId: `osb-${name}`, plan: planRef(plan), parameters: parameters ?? null, maintenance: null },
+        input: { osbId, plan: planRef(plan), parameters: parameters ?? null, maintenance: null },
         first: { offering: { id: offering.id, name: offering.name }, policy: options.policy },
       }),
     update: (name: string, { plan, parameters, by = "anna" }: Wanted) =>

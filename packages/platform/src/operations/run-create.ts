@@ -9,6 +9,7 @@ import type { InstanceOperation } from "./instance-operation.js";
 import { readBroker } from "./read-broker.js";
 import { refreshedMaintenance } from "./refreshed-maintenance.js";
 import { requestContext } from "./request-context.js";
+import { planOf } from "./run-delete.js";
 import type { RunPorts } from "./run-ports.js";
 import { sendCall } from "./send-call.js";
 import { suspectOrphan } from "./suspect-orphan.js";
@@ -49,6 +50,7 @@ interface Left {
  */
 export async function runCreate(ports: RunPorts, operation: CreateOperation): Promise<CreateResult> {
   const { input } = operation;
+  await leaveFormer(ports, operation);
   for (let attempt = 1; ; attempt++) {
     const osbId = attempt === 1 ? input.osbId : await operation.step(`id of attempt ${attempt}`, () => ports.newId());
     const end =
@@ -84,6 +86,26 @@ export async function runCreate(ports: RunPorts, operation: CreateOperation): Pr
 }
 
 const stopped = "a delete that the broker refused had stopped it before the end was known";
+
+/**
+ * The instance still has the id of another create, which was stopped, and which the broker then refused to delete. Before this one takes its place,
+ * the ledger has it. With a mark the id is of an attempt of this one.
+ */
+async function leaveFormer(ports: RunPorts, operation: CreateOperation): Promise<void> {
+  const { data, input } = operation;
+  const part = `call/${operation.id}` as const;
+  if (data.osbId === null || data.osbId === input.osbId || (await operation.parts([part])).has(part)) return;
+  await suspectOrphan(ports, operation, {
+    instance: data.osbId,
+    binding: null,
+    plan: planOf(data) ?? input.plan,
+    reason: "it was created anew, and nobody knows what became of an earlier create",
+    mayComeLate: true,
+    held: data.policy.orphans === "hold",
+    isConflict: data.conflictId === data.osbId,
+  });
+  await forget(operation, data.osbId);
+}
 
 async function createOnce(
   ports: RunPorts,

@@ -107,7 +107,7 @@ export class JournalInstances implements Instances {
     asking: Asking,
   ): Promise<Admitted> {
     if (!isOsbId(wanted.osbId)) throw new PlatformError("invalid", `the id of what is to be adopted ${osbIdRule}`);
-    const { broker } = findPlan(this.#ports.offerings(wanted.broker), wanted);
+    const { broker } = this.#found(ref, wanted);
     const key = keyOf(ref);
     const owner = await findOwner(this.#journal, { broker, osbId: wanted.osbId }, (other) => other !== key);
     // Not whose: it may be in another space. Whether it still is so when the adoption runs is looked at then.
@@ -316,12 +316,16 @@ export class JournalInstances implements Instances {
     }
   }
 
-  async #create(ref: InstanceRef, wanted: CreateInstance, osbId: string | null, asking: Asking): Promise<Admitted> {
-    checkParameters(wanted.parameters);
+  #found(ref: InstanceRef, wanted: CreateInstance): ReturnType<typeof findPlan> {
     const offered = this.#ports.offeringsCalled(wanted.broker, wanted.offering);
     // What is not offered in the space makes no name ambiguous there.
     const here = offered.filter((one) => this.#isOfferedIn(ref.space, one));
-    const found = findPlan(here.length > 0 ? here : offered, wanted);
+    return findPlan(here.length > 0 ? here : offered, wanted);
+  }
+
+  async #create(ref: InstanceRef, wanted: CreateInstance, osbId: string | null, asking: Asking): Promise<Admitted> {
+    checkParameters(wanted.parameters);
+    const found = this.#found(ref, wanted);
     const { parameters = null, policy = {} } = wanted;
     const decide = (desk: Desk) => admitCreate(desk, { ...found, parameters, policy, osbId });
     return this.#ask(
