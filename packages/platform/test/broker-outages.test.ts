@@ -104,6 +104,39 @@ test("E10-13: instances of a broker that was removed by force keep all that is k
   expect((await read(ref)).osbId).toBe(before.osbId);
 });
 
+test("E10-13: a bind and an unbind that were under way when their broker was removed by force are not forgotten", async () => {
+  const server = await catalogServer();
+  const { platform, passUntil, read, create } = await platformInTime(server);
+  await create("orders", "small");
+  const { osbId } = await read(ref);
+  await platform.instances.bind(ref, { name: "old" }, anna);
+  await passUntil(10, async () => (await read(ref)).bindings[0]?.phase === "bound");
+  server.changes = "hangs";
+  const isAsked = (method: string, times: number) => () =>
+    server.seen.filter((one) => one.method === method && one.path.includes("service_bindings")).length === times;
+  await platform.instances.bind(ref, { name: "app" }, anna);
+  await passUntil(10, isAsked("PUT", 2));
+  await platform.instances.unbind(ref, "old", anna);
+  await passUntil(10, isAsked("DELETE", 1));
+  const removed = platform.brokers.remove("acme", { force: true }, olga);
+  await passUntil(1_000, async () => (await platform.brokers.read("acme")) === undefined);
+  await removed;
+  await passUntil(1_000, async () => (await read(ref)).queue.length === 0);
+  const phases = async () => (await read(ref)).bindings.map(({ name, phase }) => [name, phase]);
+  expect((await phases()).sort()).toEqual([
+    ["app", "unbind-rejected"],
+    ["old", "unbind-rejected"],
+  ]);
+  server.changes = "answers";
+  await platform.brokers.register("acme", { url: server.url, authentication: { kind: "none" } }, olga);
+  await platform.instances.adopt(ref, { offering: "postgres", plan: "small", osbId: osbId ?? "" }, anna);
+  await passUntil(100, async () => (await read(ref)).phase === "ready");
+  // Nobody knows whether there are two bindings: both can be unbound, and the instance is not deleted without them.
+  await platform.instances.delete(ref, { cascade: true }, anna);
+  await passUntil(100, async () => (await read(ref)).phase === "gone");
+  expect(isAsked("DELETE", 3)()).toBe(true);
+});
+
 test("E10-12: an instance whose plan leaves the catalog while it is made is made, polled and deleted with the ids that are kept", async () => {
   const server = await catalogServer();
   const { platform, passUntil, read } = await platformInTime(server);
