@@ -119,3 +119,23 @@ test("an instance that is at the broker already is taken on without a request th
     failure: { class: "rejected" },
   });
 });
+
+test("E10-20: a process that slept between its mark and its call does not send it: another one may have taken over, and be done", async () => {
+  let [looks, labs]: [number, ExecutionLab | undefined] = [0, undefined];
+  const journal = () => {
+    if (labs === undefined) throw new Error("nothing runs before there is a lab");
+    const { journal: real } = labs;
+    // It looks at the clock when it begins, at the deadline, and before it sends: then a minute has passed.
+    return {
+      now: () => real.now() + (++looks === 3 ? 60_000 : 0),
+      read: real.read.bind(real),
+      find: real.find.bind(real),
+    };
+  };
+  const lab = await executionLab({ ports: { journal } });
+  labs = lab;
+  expect(await lab.ended("db", await lab.create("db"))).toMatchObject({ kind: "succeeded" });
+  const marks = (await lab.entries("db")).filter(({ kind }) => kind === "attempt-started");
+  expect(marks).toHaveLength(2);
+  expect(lab.sent()).toEqual(["PUT osb-db"]);
+});

@@ -140,6 +140,34 @@ test("E10-29: what is abandoned is in the ledger, and no call is made for it", a
   expect(lab.broker.state().instances).toEqual([]);
 });
 
+test("E10-29: bindings of what is abandoned are in the ledger, too, and whoever adopts and deletes it has them deleted first", async () => {
+  const lab = await executionLab();
+  await lab.ended("db", await lab.create("db"));
+  await lab.ended("db", await lab.bind("db", "app"));
+  await lab.ended("db", await lab.delete("db", { mode: "abandon" }));
+  expect(deletes(lab.sent())).toEqual([]);
+  expect(await lab.orphans()).toMatchObject([
+    { instanceOsbId: "osb-db", bindingOsbId: null, state: "abandoned" },
+    { instanceOsbId: "osb-db", bindingOsbId: "osb-db-app", state: "abandoned" },
+  ]);
+  await lab.ended("new", await lab.adopt("new", "osb-db"));
+  expect(await lab.ended("new", await lab.delete("new"))).toMatchObject({ kind: "succeeded" });
+  expect(lab.broker.state().instances).toEqual([]);
+});
+
+test("E10-26: a delete waits for what the ledger still deletes of the instance's bindings", async () => {
+  const lab = await executionLab({
+    rules: [
+      { call: "bind", do: ["drain-unasked"] },
+      { call: "unbind", do: ["500", "500", "500", "500"] },
+    ],
+  });
+  await lab.ended("db", await lab.create("db"));
+  await lab.ended("db", await lab.bind("db", "app"));
+  expect(await lab.ended("db", await lab.delete("db"))).toMatchObject({ kind: "succeeded" });
+  expect(lab.broker.state().instances).toEqual([]);
+});
+
 test("E10-43, P-BIND-06: a binding of no use is failed, deleted at the broker, and its credentials are kept nowhere", async () => {
   const lab = await executionLab({ rules: [{ call: "bind", do: ["drain-unasked"] }] });
   await lab.ended("db", await lab.create("db"));

@@ -1,4 +1,4 @@
-import { keys } from "../records/keys.js";
+import { brokerLane, keys } from "../records/keys.js";
 import { orphanLabels, orphanRecords } from "../records/orphan-record.js";
 import { awaitUndone } from "./await-undone.js";
 import type { InstanceOperation } from "./instance-operation.js";
@@ -13,6 +13,7 @@ export async function joinLedger(
   ports: RunPorts,
   operation: InstanceOperation<"delete" | "unbind">,
   { instance, binding }: { readonly instance: string; readonly binding: string | null },
+  withinMs = Number.MAX_SAFE_INTEGER,
 ): Promise<boolean> {
   const id = binding ?? instance;
   const key = keys.orphan(operation.data.broker, instance, binding);
@@ -21,7 +22,7 @@ export async function joinLedger(
   operation.describe("what an earlier attempt may have left at the broker is being deleted");
   await awaitUndone(ports, operation, key, {
     name: `undone ${id}`,
-    withinMs: Number.MAX_SAFE_INTEGER,
+    withinMs,
     suffices: ["deleted", "absent"],
   });
   return true;
@@ -37,6 +38,8 @@ const release = orphanRecords.decide<boolean>((row) => {
     change: {
       data,
       labels: orphanLabels(data),
+      // What was abandoned has nobody who deletes it.
+      ...(row.open.length === 0 && { accept: [{ kind: "mitigate" as const, lane: brokerLane(data.broker) }] }),
       ...(held.length > 0 && { release: held }),
       ...(waiting.length > 0 && { hurry: waiting }),
     },

@@ -1,4 +1,6 @@
 import type { DeleteResult, InstanceData, PlanRef } from "../records/instance-record.js";
+import { keys } from "../records/keys.js";
+import { orphanRecords } from "../records/orphan-record.js";
 import { deleteAtBroker } from "./delete-at-broker.js";
 import { failure } from "./failure.js";
 import type { InstanceOperation } from "./instance-operation.js";
@@ -39,6 +41,9 @@ export async function runDelete(ports: RunPorts, operation: DeleteOperation): Pr
     });
     return { asked: joined };
   }
+  // An instance with bindings must not be deleted (P-DEL-01): what binds have left is deleted before it. If that takes long, the broker says no.
+  for (const binding of await orphanedBindings(ports, data.broker, data.osbId))
+    await joinLedger(ports, operation, { instance: data.osbId, binding }, ports.pauses.recreateMs);
   const { wasGone } = await deleteAtBroker(ports, operation, { instance: data.osbId, plan: plan.id });
   // A slow broker may still make it, and the ledger looks for that: the answer to the create never came, or there was nothing, or an attempt is lost
   // that something else has succeeded for.
@@ -74,6 +79,18 @@ async function abandon(
     after = page.next;
   }
 }
+
+async function orphanedBindings({ journal }: RunPorts, broker: string, osbId: string): Promise<readonly string[]> {
+  const prefix = `${keys.orphan(broker, osbId, null)}/`;
+  const { items } = await journal().find({ prefix, limit: mostBindings });
+  return items.flatMap((row) => {
+    const { bindingOsbId, endedAt } = orphanRecords.resource(row).data;
+    return bindingOsbId === null || endedAt !== null ? [] : [bindingOsbId];
+  });
+}
+
+/** More than an instance can have. */
+const mostBindings = 200;
 
 /** Whether an attempt to make it is lost that may still come. */
 export function mayComeBack(

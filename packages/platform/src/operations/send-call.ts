@@ -51,6 +51,8 @@ export const forEver = (pause: GrowingPause): WhenLost => ({
   pause,
 });
 
+/** From the mark to its call: less than a lease. */
+const longestAheadMs = 20_000;
 /** `instance_usable` and such are in what the broker says; its links may be anything. */
 const longestLink = 4_096;
 
@@ -113,6 +115,8 @@ export async function sendCall<Body extends object>(
       attempt: mark.lost + 1,
       requestId,
     });
+    // Whoever was stopped in between, and has lost its lease meanwhile, would send what others have found to be lost, and resolved.
+    if (ports.journal().now() - now > longestAheadMs) throw later("the mark was too long in coming", 0);
     const identity = identityOf(operation.input);
     const send = (client: Client) => call.send(client, { ...identity, requestId, signal });
     const lostBefore = call.waitWhileBusy !== true && (call.lostBefore === true || mark.lost > 0);
