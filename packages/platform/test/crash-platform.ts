@@ -22,7 +22,8 @@ const reached = (point: CrashPoint) => {
 
 const platform = await openPlatform({
   store: sqliteStore(config.file),
-  pauses: shortPauses,
+  // Longer than the broker's chaos is late.
+  pauses: { ...shortPauses, lateMs: 1_500 },
   leaseMs: 1_000,
   reached,
 });
@@ -58,8 +59,9 @@ async function play(number: number): Promise<void> {
     work.catch((error: unknown) => {
       if (!(error instanceof PlatformError)) throw error;
     });
-  const offering = number % 3 === 0 ? "unfetchable" : "misbehaving";
-  const plan = number % 3 === 0 ? "unfetchable-good" : "good";
+  const isRotated = number % 4 === 1;
+  const offering = isRotated ? "rotatable" : number % 3 === 0 ? "unfetchable" : "misbehaving";
+  const plan = offering === "misbehaving" ? "good" : `${offering}-good`;
   await ask(
     platform.instances.create(ref, { broker: "broker", offering, plan, parameters: '{"size":1}' }, by("create")),
   );
@@ -68,6 +70,10 @@ async function play(number: number): Promise<void> {
   await ask(platform.instances.bind(ref, { name: "web" }, by("bind-web")));
   await ask(platform.instances.unbind(ref, "web", by("unbind")));
   if (number % 4 === 0) await ask(platform.instances.delete(ref, { mode: "drain", cascade: true }, by("delete")));
+  // As soon as it is bound: whoever is started again asks again.
+  if (isRotated) await ask(platform.instances.rotate(ref, "app", "app-2", by("rotate")));
+  // It goes before all that waits, while the create is under way.
+  if (number % 4 === 2) await ask(platform.instances.delete(ref, { cascade: true }, by("delete")));
 }
 
 async function comeToRest(): Promise<void> {
