@@ -13,5 +13,14 @@ export function median(values: readonly number[]): number {
 
 /** The median of the quotients round by round: what slows a whole round down does not count. */
 export function medianRatio(values: readonly number[], by: readonly number[]): number {
-  return median(values.map((value, round) => value / (by[round] ?? Number.NaN)));
+  return median(ratios(values, by));
+}
+
+/** Between which the middle half of these quotients lies: if they are far apart, so may the next run be. */
+export function ratioSpread(values: readonly number[], by: readonly number[]): readonly [number, number] {
+  return [quantile(ratios(values, by), 0.25), quantile(ratios(values, by), 0.75)];
+}
+
+function ratios(values: readonly number[], by: readonly number[]): readonly number[] {
+  return values.map((value, round) => value / (by[round] ?? Number.NaN));
 }

@@ -124,7 +124,7 @@ const readinessMs = 2_000;
 /** A deprovision looks at so many bindings at a time. */
 const bindingPage = 500;
 
-/** Makes a broker of services. Throws a CatalogError, with every fault and its place, if what they offer breaks the specification. */
+/** Makes a broker of services. Throws a CatalogError, with every fault and its path, if what they offer breaks the specification. */
 export function createBroker(options: BrokerOptions): Broker {
   const source = isServiceSource(options.services) ? options.services : undefined;
   const ofSource: BuildOptions = { ...options, areChecked: source?.servicesAreChecked ?? false };

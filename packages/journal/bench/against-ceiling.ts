@@ -1,5 +1,5 @@
 import { bestOf, inTurn, type Rounds } from "../../../tools/bench/rounds.js";
-import { median, medianRatio } from "../../../tools/bench/statistics.js";
+import { median, medianRatio, ratioSpread } from "../../../tools/bench/statistics.js";
 import type { Ceiling } from "./ceilings/ceiling.js";
 import { perSecond } from "./figure.js";
 
@@ -14,8 +14,10 @@ export interface Contest {
 export interface ContestResult {
   /** Our rate as a share of the ceiling's best way. */
   readonly share: number;
+  readonly spread: readonly [number, number];
   /** Our rate as a share of the best way that has no more under way than our callers, if there are such ways. */
   readonly shareOfShared: number | undefined;
+  readonly spreadOfShared: readonly [number, number];
   readonly beside: string;
   readonly besideShared: string;
   readonly details: Readonly<Record<string, readonly number[] | string>>;
@@ -35,7 +37,9 @@ export async function againstCeiling({ ceiling, ours, rounds, ms }: Contest): Pr
   const [journal, ungrouped] = [results.journal ?? [], results.ungrouped ?? []];
   return {
     share: medianRatio(journal, results[best] ?? []),
+    spread: ratioSpread(journal, results[best] ?? []),
     shareOfShared: shared.length === 0 ? undefined : medianRatio(journal, results[bestShared] ?? []),
+    spreadOfShared: ratioSpread(journal, results[bestShared] ?? []),
     beside: `${sentence(results, best)}; ${perSecond(median(ungrouped))} raw without grouping`,
     besideShared: sentence(results, bestShared),
     details: { best, bestShared, ...results },

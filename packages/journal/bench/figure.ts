@@ -4,6 +4,8 @@ export interface Figure {
   readonly what: string;
   readonly store: string;
   readonly value: number;
+  /** Of a ratio that was measured in turns: between which the middle half of the rounds lies. */
+  readonly spread?: readonly [number, number];
   readonly unit: Unit;
   /** `null`: measured for comparison; nothing was promised. */
   readonly target: Target | null;

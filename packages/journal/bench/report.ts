@@ -38,7 +38,7 @@ export function asText(report: Report): string {
   ].join("\n");
 }
 
-const heads = ["benchmark", "store", "measured", "target", "", "absolute"];
+const heads = ["benchmark", "store", "measured", "spread", "target", "", "absolute"];
 
 function asTable(figures: readonly Figure[]): readonly string[] {
   const rows = tableOf(figures);
@@ -50,11 +50,12 @@ function asTable(figures: readonly Figure[]): readonly string[] {
 }
 
 function cells(figure: Figure): readonly string[] {
-  const { benchmark, what, store, value, unit, target, beside } = figure;
+  const { benchmark, what, store, value, spread, unit, target, beside } = figure;
   return [
     `${benchmark}: ${what}`,
     store,
     inUnit(value, unit),
+    spread === undefined ? "" : spread.map((bound) => inUnit(bound, unit)).join(" to "),
     target === null ? "" : `${target.kind === "at least" ? "≥" : "≤"} ${inUnit(target.value, unit)}`,
     target === null ? "" : meets(figure) ? "pass" : "MISS",
     beside,

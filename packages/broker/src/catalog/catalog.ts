@@ -20,10 +20,10 @@ export interface BrokerCatalog {
   readonly warnings: readonly Finding[];
 }
 
-/** Thrown where services break the specification. The message names every fault and its place. */
+/** Thrown where services break the specification. The message names every fault and its path. */
 export class CatalogError extends Error {
   override readonly name = "CatalogError";
-  /** Every fault, with its place. */
+  /** Every fault, with its path. */
   readonly findings: readonly Finding[];
 
   constructor(findings: readonly Finding[]) {

@@ -2,8 +2,8 @@ import type { InputSchema, JsonObject, PlanSchemas, ServiceOffering, ServicePlan
 import type { Schema } from "@osbert/server/schemas";
 import type { PlanDefinition, Service } from "../service/service.js";
 
-/** Turns a schema into what platforms see of it; `place` is where, in the service. */
-export type Publish = (schema: Schema, place: string) => JsonObject;
+/** Turns a schema into what platforms see of it; `path` is where, in the service. */
+export type Publish = (schema: Schema, path: string) => JsonObject;
 
 /** Where the schemas of a plan stand in the catalog. */
 const schemaPlaces = {

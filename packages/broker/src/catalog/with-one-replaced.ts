@@ -48,7 +48,7 @@ class OneReplaced<Key, Value> implements ReadonlyMap<Key, Value> {
     return this.entries();
   }
 
-  forEach(act: (value: Value, key: Key, map: ReadonlyMap<Key, Value>) => void): void {
-    for (const [key, value] of this) act(value, key, this);
+  forEach(visit: (value: Value, key: Key, map: ReadonlyMap<Key, Value>) => void): void {
+    for (const [key, value] of this) visit(value, key, this);
   }
 }

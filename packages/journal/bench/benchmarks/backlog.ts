@@ -1,5 +1,5 @@
 import { bestOf, inTurn } from "../../../../tools/bench/rounds.js";
-import { median, medianRatio } from "../../../../tools/bench/statistics.js";
+import { median, medianRatio, ratioSpread } from "../../../../tools/bench/statistics.js";
 import type { Benchmark, Task } from "../benchmark.js";
 import { ceilingOf } from "../ceilings/ceiling-of.js";
 import { micros, perSecond } from "../figure.js";
@@ -20,29 +20,34 @@ export const backlog: Benchmark = {
 };
 
 async function measure({ ground, quick, tell }: Task, store: StoreName): Promise<void> {
-  const [left, drained, rounds] = quick ? [100 * keys, 500, 5] : [3_000 * keys, 5_000, 25];
+  const [left, drained, drains, rounds] = quick ? [100 * keys, 100, 3, 5] : [3_000 * keys, 1_000, 5, 25];
   const [long, short, rawPlace] = [newPlace(ground, store), newPlace(ground, store), newPlace(ground, store)];
-  await queue(long, keys, (left + drained) / keys);
+  // One round more than counts: the first only warms up.
+  await queue(long, keys, (left + drained * (drains + 1)) / keys);
   await queue(short, keys, 1);
 
-  const rate = await drain(long, drained);
   const settles = await changesOfDraining();
   const ceiling = await ceilingOf(rawPlace, settles, keys);
   const ways = Object.keys(ceiling.grouped);
   // Each resource is created by its first change and drained by the others.
   const rawRate = async (way: string) =>
     ((await ceiling.grouped[way]?.(quick ? 150 : 600)) ?? 0) * (settles.length - 1);
-  const raw = await inTurn(2, Object.fromEntries(ways.map((way) => [way, () => rawRate(way)])));
+  const results = await inTurn<string>(drains, {
+    ...Object.fromEntries(ways.map((way) => [way, () => rawRate(way)])),
+    journal: () => drain(long, drained),
+  });
   await ceiling.close();
-  const best = bestOf(raw, ways);
+  const best = bestOf(results, ways);
+  const [rate, raw] = [results.journal ?? [], results[best] ?? []];
   tell({
-    what: `${drained.toLocaleString("en")} drained, ${left.toLocaleString("en")} more queued`,
+    what: `${(drained * drains).toLocaleString("en")} drained, ${left.toLocaleString("en")} more queued`,
     store,
-    value: rate / median(raw[best] ?? []),
+    value: medianRatio(rate, raw),
+    spread: ratioSpread(rate, raw),
     unit: "of the ceiling",
     target: null,
-    beside: `${perSecond(rate)} of ${perSecond(median(raw[best] ?? []))} raw, ${best}`,
-    details: { rate, best, ...raw },
+    beside: `${perSecond(median(rate))} of ${perSecond(median(raw))} raw, ${best}`,
+    details: { best, ...results },
   });
 
   const [withBacklog, without] = [await openClaims(long, keys), await openClaims(short, keys)];
@@ -53,6 +58,7 @@ async function measure({ ground, quick, tell }: Task, store: StoreName): Promise
     what: `claim of ${keys}, ${left.toLocaleString("en")} queued`,
     store,
     value: medianRatio(claims.withBacklog, claims.without),
+    spread: ratioSpread(claims.withBacklog, claims.without),
     unit: "times",
     target: { kind: "at most", value: 1.3 },
     beside: `${micros(median(claims.withBacklog))} with, ${micros(median(claims.without))} with one operation each`,

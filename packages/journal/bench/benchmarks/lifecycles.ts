@@ -29,7 +29,7 @@ async function measure({ ground, quick, tell }: Task, store: StoreName, kind: Ki
   const { journal, lifecycle } = await openBench(connected.store);
   await journal.start();
   const ours = (forMs: number) => ratePerSecond(callers, forMs, () => lifecycle(kind));
-  const { share, beside, details } = await againstCeiling({ ceiling, ours, rounds, ms });
+  const { share, spread, beside, details } = await againstCeiling({ ceiling, ours, rounds, ms });
   await journal.stop();
   await connected.end();
   await ceiling.close();
@@ -37,6 +37,7 @@ async function measure({ ground, quick, tell }: Task, store: StoreName, kind: Ki
     what: `${kind}, ${changes.length} commits each`,
     store,
     value: share,
+    spread,
     unit: "of the ceiling",
     target: null,
     beside,

@@ -1,7 +1,7 @@
 import type { Journal, Store } from "@osbert/journal";
 import { timeOf } from "../../../../tools/bench/callers.js";
 import { inTurn } from "../../../../tools/bench/rounds.js";
-import { median, medianRatio } from "../../../../tools/bench/statistics.js";
+import { median, medianRatio, ratioSpread } from "../../../../tools/bench/statistics.js";
 import type { Benchmark, Task } from "../benchmark.js";
 import { micros } from "../figure.js";
 import { fill } from "../fill/fill.js";
@@ -45,6 +45,7 @@ async function compare({ ground, quick, tell }: Task, store: "SQLite" | "Postgre
       what: `${what} ${words[what]}, ${shown} resources`,
       store,
       value: medianRatio(withMany, withFew),
+      spread: ratioSpread(withMany, withFew),
       unit: "times",
       target: { kind: "at most", value: 1.3 },
       beside: `${micros(median(withMany))} each with ${shown}, ${micros(median(withFew))} with ${few.toLocaleString("en")}`,

@@ -1,7 +1,7 @@
 import { JournalError } from "../errors.js";
 import { checkJsonType, type Json, toJsonText } from "../json.js";
 import { limits } from "../limits.js";
-import { checkEntryKind, checkLabels, checkLane, checkOperationId, checkPartId, checkSpan } from "../names.js";
+import { checkEntryKind, checkLabels, checkOperationId } from "../names.js";
 import {
   type Attribution,
   acceptedSeq,
@@ -20,13 +20,16 @@ import type { ResourceState } from "../state.js";
 import type { NewEntry } from "../store.js";
 import { checkChange, checkNewOperation } from "./check-decision.js";
 import { DraftParts, NeedsParts } from "./draft-parts.js";
-import { defaultDeadlineMs, type KindRules, type Kinds, rulesOf } from "./kind.js";
+import { type Kinds, partsToSettle, rulesOf } from "./kind.js";
+import { acceptance, newOperation } from "./new-operation.js";
 import { OpenOperations } from "./open-operations.js";
 import type { Moment } from "./operation-state.js";
+import { ownKinds } from "./own-kinds.js";
 import { mostEnds, seqOf } from "./queue.js";
 import { viewOf } from "./resource-view.js";
 import { agesOf, goesAt, type Retention } from "./retention.js";
 import { earlier } from "./schedule.js";
+import { nextAttemptAt, untilOf, withoutHurry, withoutPoll, withWaits } from "./waits.js";
 
 /** What a change is made from. Nothing here is an effect: the same values give the same draft. */
 export interface DraftBase extends Moment {
@@ -304,9 +307,9 @@ export class Draft {
     attribution: Attribution,
     { goesOn = false, looked = [] }: { readonly goesOn?: boolean; readonly looked?: readonly Wait[] } = {},
   ): void {
-    const { hurried: _, ...begun } = this.#waitFor(operation, [...looked, ...waits], attribution);
-    const untils = waits.map((wait) => this.#untilOf(operation, wait));
-    const readyAt = goesOn ? this.base.now : Math.min(...untils);
+    const { now } = this.base;
+    const begun = this.#wait(operation, [...looked, ...waits], attribution);
+    const readyAt = goesOn ? now : Math.min(...waits.map((wait) => untilOf(operation, wait, now)));
     this.operations.replace({ ...begun, readyAt, attempts: operation.attempts + 1, failures: 0 });
     this.#isQuiet = true;
   }
@@ -319,9 +322,9 @@ export class Draft {
     attribution: Attribution,
     waits: readonly Wait[] = [],
   ): void {
-    const readyAt = this.#nextAttemptAt(operation, until);
+    const readyAt = nextAttemptAt(operation, until, this.base.now);
     this.#append("waiting", { until: readyAt, reason }, attribution, operation.id);
-    const { hurried: _, ...begun } = this.#waitFor(operation, waits, attribution);
+    const begun = this.#wait(operation, waits, attribution);
     this.operations.replace({ ...begun, readyAt, attempts: operation.attempts + 1, failures: 0 });
   }
 
@@ -334,9 +337,9 @@ export class Draft {
     waits: readonly Wait[] = [],
   ): void {
     const attempts = operation.attempts + 1;
-    const readyAt = this.#nextAttemptAt(operation, until);
+    const readyAt = nextAttemptAt(operation, until, this.base.now);
     this.#append("retry", { attempt: attempts, error, until: readyAt }, attribution, operation.id);
-    const { hurried: _, ...begun } = this.#waitFor(operation, waits, attribution);
+    const begun = this.#wait(operation, waits, attribution);
     this.operations.replace({
       ...begun,
       readyAt,
@@ -346,35 +349,12 @@ export class Draft {
     });
   }
 
-  /** What the attempt has seen may be older than what it was told to hurry for: then the next one comes at once. */
-  #nextAttemptAt({ hurried }: OpenOperation, until: number): number {
-    return hurried === true ? Math.min(until, this.base.now) : until;
-  }
-
-  /** The operation with the times for which it waits. A poll that was told to hurry while it looked looks once more. */
-  #waitFor(operation: OpenOperation, waits: readonly Wait[], attribution: Attribution): OpenOperation {
-    if (waits.length === 0) return operation;
-    let { waits: begun, polls = [] } = operation;
-    for (const wait of waits) {
-      const { name } = wait;
-      const until = this.#untilOf(operation, wait);
-      if (wait.kind === "poll") {
-        polls = [...polls.filter(([other]) => other !== name), [name, until, wait.looks, wait.since]];
-      } else if (!begun.some(([other]) => other === name)) {
-        begun = [...begun, [name, until]];
-        this.#append("waiting", { until, reason: `waits: ${name}`, wait: name }, attribution, operation.id);
-      }
-    }
-    const most = limits.stepsOfAnOperation;
-    if (begun.length > most) throw new JournalError("too-large", `an operation has at most ${most} waits`);
-    if (polls.length > most) throw new JournalError("too-large", `an operation has at most ${most} polls at a time`);
-    const { hurried, ...rest } = { ...operation, waits: begun, ...(polls.length > 0 && { polls }) };
-    // Who hurries it is heard by the polls, if it has any that go on.
-    return hurried === undefined || waits.some(({ kind }) => kind === "poll") ? rest : { ...rest, hurried };
-  }
-
-  #untilOf({ hurried }: OpenOperation, { kind, until }: Wait): number {
-    return hurried === true && kind === "poll" ? Math.min(until, this.base.now) : until;
+  /** The operation with what it has begun to wait for. */
+  #wait(operation: OpenOperation, waits: readonly Wait[], attribution: Attribution): OpenOperation {
+    const { operation: waiting, began } = withWaits(operation, waits, this.base.now);
+    for (const { name, until } of began)
+      this.#append("waiting", { until, reason: `waits: ${name}`, wait: name }, attribution, operation.id);
+    return withoutHurry(waiting);
   }
 
   /** What the operation is doing, in the author's words. */
@@ -446,44 +426,9 @@ export class Draft {
     if (state.open.length + state.queued >= base.maxOpen) {
       throw new JournalError("queue-full", `the resource has ${base.maxOpen} open operations; no more are accepted`);
     }
-    const input = asked.input ?? null;
-    checkJsonType(input, `the input of ${JSON.stringify(asked.kind)}`);
-    const lane = asked.lane ?? (typeof rules.lane === "function" ? rules.lane(input) : rules.lane) ?? asked.kind;
-    checkLane(lane);
-    if (asked.part !== undefined) checkPartId(asked.part);
-    const mode = asked.mode ?? rules.mode ?? "exclusive";
-    const brief = asked.brief === undefined ? {} : { brief: briefOf(asked.brief) };
-    const payload: Json = { kind: asked.kind, part: asked.part ?? null, mode, input, ...brief };
     const id = `${base.seq + this.entries.length + 1}-${base.token}`;
-    this.#append("accepted", payload, attribution, id);
-    checkSpan(asked.delayMs ?? 0, "the delay of an operation");
-    const deadlineMs =
-      asked.deadlineMs === undefined
-        ? rules.deadlineMs === undefined
-          ? defaultDeadlineMs
-          : rules.deadlineMs
-        : asked.deadlineMs;
-    checkSpan(deadlineMs ?? 0, "the deadline of an operation");
-    const operation: OpenOperation = {
-      id,
-      kind: asked.kind,
-      part: asked.part ?? null,
-      mode,
-      lane,
-      acceptedAt: base.now,
-      requestId: attribution.requestId ?? null,
-      deadlineAt: deadlineMs === null ? null : base.now + Math.ceil(deadlineMs),
-      readyAt: base.now + Math.ceil(asked.delayMs ?? 0),
-      held: asked.held ?? false,
-      cancel: null,
-      attempts: 0,
-      failures: 0,
-      lastError: null,
-      description: null,
-      steps: [],
-      waits: [],
-      ...brief,
-    };
+    const operation = newOperation(asked, rules, { id, now: base.now, requestId: attribution.requestId ?? null });
+    this.#append("accepted", acceptance(operation, asked), attribution, id);
     this.accepted.push(operation);
     this.state = { ...this.state, gone: false };
     this.operations.add(operation, asked.place ?? "back");
@@ -585,27 +530,6 @@ export class Draft {
   }
 }
 
-/** Kinds of entries that the journal writes itself. */
-export const ownKinds: ReadonlySet<string> = new Set([
-  "accepted",
-  "step",
-  "waiting",
-  "retry",
-  "described",
-  "cancel requested",
-  "settled",
-  "held",
-  "released",
-  "hurried",
-  "reordered",
-  "changed",
-  "pruned",
-]);
-
-export function partsToSettle(rules: KindRules, operation: Pick<OpenOperation, "part">): readonly string[] {
-  return operation.part === null ? (rules.reads ?? []) : [...(rules.reads ?? []), operation.part];
-}
-
 /** It stands in the entry, in the state and in the end of the operation. */
 function checkReason(reason: string): void {
   if (Buffer.byteLength(reason) <= limits.reasonBytes) return;
@@ -614,14 +538,4 @@ function checkReason(reason: string): void {
 
 function checkNotCancelled({ id, cancel }: OpenOperation): void {
   if (cancel !== null) throw new JournalError("invalid-change", `operation ${id} was told to stop`);
-}
-
-function withoutPoll({ polls = [], ...operation }: OpenOperation, name: string): OpenOperation {
-  const others = polls.filter(([other]) => other !== name);
-  return others.length === 0 ? operation : { ...operation, polls: others };
-}
-
-/** A copy: what becomes of the caller's object later is the caller's business. */
-function briefOf(brief: Json): Json {
-  return JSON.parse(toJsonText(brief, limits.briefBytes, "the brief of an operation")) as Json;
 }

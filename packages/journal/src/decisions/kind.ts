@@ -35,3 +35,8 @@ export const defaultDeadlineMs = 24 * 60 * 60 * 1000;
 export function rulesOf(kinds: Kinds, kind: string): KindRules | undefined {
   return Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
 }
+
+/** The parts that the end of an operation is decided on. */
+export function partsToSettle(rules: KindRules, operation: Pick<OpenOperation, "part">): readonly string[] {
+  return operation.part === null ? (rules.reads ?? []) : [...(rules.reads ?? []), operation.part];
+}

@@ -1,5 +1,5 @@
-import { type Draft, partsToSettle } from "../decisions/draft.js";
-import { type Kinds, rulesOf } from "../decisions/kind.js";
+import type { Draft } from "../decisions/draft.js";
+import { type Kinds, partsToSettle, rulesOf } from "../decisions/kind.js";
 import { endedBadly, isBare, pruning, type Retention } from "../decisions/retention.js";
 import { isPast } from "../decisions/schedule.js";
 import type { Json } from "../json.js";

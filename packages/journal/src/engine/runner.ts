@@ -1,11 +1,9 @@
 import type { Around } from "../around.js";
-import { nextDelayMs } from "../decisions/backoff.js";
 import { decideRetry, messageOf } from "../decisions/decide-retry.js";
-import { type Draft, partsToSettle } from "../decisions/draft.js";
-import { rulesOf } from "../decisions/kind.js";
-import { mostEnds, queuedOperation, queuePrefix } from "../decisions/queue.js";
+import type { Draft } from "../decisions/draft.js";
+import { partsToSettle, rulesOf } from "../decisions/kind.js";
 import type { Retention } from "../decisions/retention.js";
-import { isPast, nextLook, nextLookBeside, overdue, runnable } from "../decisions/schedule.js";
+import { nextLook, nextLookBeside, overdue, runnable } from "../decisions/schedule.js";
 import { Interrupted, JournalError, Permanent } from "../errors.js";
 import type { Json } from "../json.js";
 import { type CrashPoint, factsOf, type Observe } from "../observe.js";
@@ -14,14 +12,16 @@ import type { Page, Part, PartPage } from "../page.js";
 import type { Reader } from "../reader.js";
 import type { Decide, Resource, ResourceChange, Transacted } from "../resource.js";
 import type { ResourceState } from "../state.js";
-import type { Store, StoredPart } from "../store.js";
+import type { Store } from "../store.js";
 import { Attempt, type AttemptEnd, type AttemptHost } from "./attempt.js";
 import type { Cell, Cells } from "./cell.js";
 import { type Effect, effectPart, outlivedNotes } from "./effects.js";
 import type { Lanes } from "./lanes.js";
 import type { Leases } from "./leases.js";
+import { LostRunners } from "./lost-runners.js";
 import type { EffectOptions, OperationKind, Step, TransactEffectOptions } from "./operation-kind.js";
 import { type Origin, originFrom, originSeqs, resultsFrom } from "./origin.js";
+import { Overdue, pastDeadline } from "./overdue.js";
 import { Pruner } from "./pruner.js";
 import type { StoreTime } from "./time.js";
 import { Unrecorded } from "./unrecorded.js";
@@ -71,15 +71,10 @@ export interface RunnerPorts {
   readonly follow: (doing: string, cell: Cell, work: () => Promise<void>) => void;
 }
 
-/** So many runners in a row that recorded nothing: what they ran is tried later, or it takes every process down with it. */
-const lostRunnersBeforeBackoff = 20;
 /** An operation of a kind that this process does not know is left to others for so long. */
 const unknownKindMs = 10_000;
 /** A resource for which nothing could be done is looked at again after so long. */
 const failedTendMs = 10_000;
-/** Queued operations that are looked at in one go. */
-const queuePage = 500;
-
 const noOrigins: ReadonlyMap<string, Origin> = new Map();
 
 /** Runs the operations of held resources: run → record → retry or settle. What it knows is in the record; it can be killed anywhere. */
@@ -89,11 +84,16 @@ export class Runner implements AttemptHost {
   readonly #hungry = new Map<Cell, ReadonlyMap<string, number>>();
   readonly #unrecorded: Unrecorded;
   readonly #pruner: Pruner;
+  readonly #overdue: Overdue;
+  readonly #lostRunners: LostRunners;
 
   constructor(ports: RunnerPorts) {
     this.#ports = ports;
     this.#unrecorded = new Unrecorded(ports.random);
-    this.#pruner = new Pruner({ ...ports, write: (cell, write) => this.#write(cell, null, write) });
+    const write = (cell: Cell, change: (draft: Draft) => void) => this.#write(cell, null, change);
+    this.#pruner = new Pruner({ ...ports, write });
+    this.#overdue = new Overdue({ ...ports, write });
+    this.#lostRunners = new LostRunners({ ...ports, write });
   }
 
   /**
@@ -106,11 +106,11 @@ export class Runner implements AttemptHost {
     try {
       if (!(await leases.stands(cell))) return;
       this.#interruptEnded(cell);
-      await this.#endOverdue(cell);
-      await this.#endOverdueQueued(cell);
-      await this.#endOverdue(cell);
+      await this.#overdue.end(cell);
+      await this.#overdue.endQueued(cell);
+      await this.#overdue.end(cell);
       await this.#pruner.pruneIfDue(cell);
-      await this.#backOffIfPoisonous(cell);
+      await this.#lostRunners.backOffIfPoisonous(cell);
       if (cell.held === undefined || cell.snapshot === null || cell.snapshot === undefined) return;
       const { state } = cell.snapshot;
       let hungryFor: Map<string, number> | undefined;
@@ -130,7 +130,7 @@ export class Runner implements AttemptHost {
       if (cell.attempts.size > 0 && hungryFor !== undefined) this.#hungry.set(cell, hungryFor);
       else this.#hungry.delete(cell);
       if (cell.attempts.size > 0) return this.#wakeFor(cell, now, notBefore);
-      if (hungryFor !== undefined) await this.#denyLostRunners(cell);
+      if (hungryFor !== undefined) await this.#lostRunners.deny(cell);
       const next = nextLook(state);
       lookBy(await leases.giveBack(cell, next === null ? null : Math.max(next, notBefore)));
     } catch (error) {
@@ -276,89 +276,6 @@ export class Runner implements AttemptHost {
       if (snapshot.state.open.some((operation) => operation.id === id)) continue;
       attempt.interrupt(new Interrupted("cancelled", "the operation was ended elsewhere"));
     }
-  }
-
-  /** Ends what was cancelled or whose time is up. What runs here is told to stop and ends when it has. */
-  async #endOverdue(cell: Cell): Promise<void> {
-    const state = cell.snapshot?.state;
-    if (state === undefined) return;
-    const late = overdue(state, this.now());
-    for (const { id, cancel } of late) {
-      if (cancel !== null) cell.attempts.get(id)?.interrupt(new Interrupted("cancelled", cancel.reason));
-    }
-    const idle = late.filter(({ id }) => !cell.attempts.has(id));
-    if (idle.length === 0) return;
-    await this.#write(cell, null, (draft) => {
-      for (const { id } of idle) {
-        const open = draft.state.open.find((operation) => operation.id === id);
-        if (open === undefined) continue;
-        if (open.cancel === null) draft.settle(open, pastDeadline(open), becauseOf(open));
-        else draft.settle(open, { kind: "cancelled", reason: open.cancel.reason }, open.cancel.attribution);
-      }
-    });
-    // An end may have cancelled others, by its kind's `settle`: those that nobody runs end as well, and those that run are told.
-    if (cell.held !== undefined) await this.#endOverdue(cell);
-  }
-
-  /** The same for those that wait in parts. */
-  async #endOverdueQueued(cell: Cell): Promise<void> {
-    const now = this.now();
-    if (cell.held === undefined || !cell.snapshot || !isPast(cell.snapshot.state.queuedDeadlineAt, now)) return;
-    const { store, writer } = this.#ports;
-    const { record, state } = cell.snapshot;
-    const { seq } = record;
-    const late: string[] = [];
-    let rest: number | null = null;
-    for (let after: string | null = null; ; ) {
-      const range = { prefix: queuePrefix, after, limit: queuePage };
-      const page: readonly StoredPart[] = await writer.persist("read", () => store.parts(cell.key, range));
-      for (const { body } of page) {
-        const { id, deadlineAt, cancel } = queuedOperation(body, state);
-        if (cancel !== null || isPast(deadlineAt, now)) late.push(id);
-        else if (deadlineAt !== null) rest = Math.min(rest ?? deadlineAt, deadlineAt);
-      }
-      after = page.at(-1)?.id ?? null;
-      if (page.length < queuePage) break;
-    }
-    const failed = pastDeadline({ lastError: null });
-    // In bites, so that no commit is too large. Also where none is late, that it was looked at is noted.
-    for (let from = 0; from === 0 || from < late.length; from += mostEnds) {
-      if (cell.held === undefined) return;
-      await this.#write(cell, null, (draft) => {
-        // What others have queued since it was read, or the ends before, may have an earlier deadline: then it is looked at again.
-        const certain = late.length <= mostEnds && draft.base.seq === seq;
-        draft.settleQueued(late.slice(from, from + mostEnds), failed, certain ? rest : now, certain);
-      });
-    }
-    if (late.length > mostEnds) await this.#endOverdueQueued(cell);
-  }
-
-  /** Many runners in a row came and went without recording anything: what they ran may have taken them down. It has to wait. */
-  async #backOffIfPoisonous(cell: Cell): Promise<void> {
-    if (!cell.snapshot || cell.held === undefined || cell.attempts.size > 0) return;
-    const { record, state } = cell.snapshot;
-    const suspects = runnable(state, this.now());
-    if (record.epoch - state.heldEpoch < lostRunnersBeforeBackoff || suspects.length === 0) return;
-    await this.#write(cell, null, (draft) => {
-      for (const { id } of suspects) {
-        const open = draft.state.open.find((operation) => operation.id === id);
-        if (open === undefined) continue;
-        const until = this.now() + nextDelayMs(open.failures + 1, this.#ports.random);
-        const error = "several runners in a row ended without recording anything";
-        draft.retry(open, until, error, becauseOf(open));
-      }
-    });
-  }
-
-  /**
-   * Whoever gives a resource back because there is no room has recorded nothing, like a runner that is lost. Before it is taken for one
-   * too often, the resource is told that nothing was lost.
-   */
-  async #denyLostRunners(cell: Cell): Promise<void> {
-    if (!cell.snapshot || cell.held === undefined) return;
-    const { record, state } = cell.snapshot;
-    if (record.epoch - state.heldEpoch < lostRunnersBeforeBackoff / 2) return;
-    await this.#write(cell, null, (draft) => draft.touch("there was no room to run it"));
   }
 
   // --- run ---
@@ -627,8 +544,3 @@ function saysUnrecorded(error: unknown): boolean {
 
 /** The journal's own errors that say so of a value: a store that does not answer, or a lease that is lost, is another matter. */
 const unrecordable: ReadonlySet<string> = new Set(["invalid-change", "not-serialisable", "too-large", "queue-full"]);
-
-function pastDeadline({ lastError }: Pick<OpenOperation, "lastError">): Outcome {
-  const message = `the deadline has passed${lastError === null ? "" : `; the last attempt failed with: ${lastError}`}`;
-  return { kind: "failed", error: { message, class: "deadline" } };
-}
