@@ -118,6 +118,7 @@ export class Draft {
     for (const id of this.#named(change.hold, (one) => !this.operations.mayHaveStarted(one)))
       this.#hold(id, true, attribution);
     for (const id of this.#named(change.release, ({ held }) => held)) this.#hold(id, false, attribution);
+    if (change.hurry !== undefined) this.operations.need(change.hurry);
     for (const id of change.hurry ?? []) this.#hurry(id, attribution);
     if (change.order !== undefined) this.#reorder(change.order, attribution);
     if (change.gone !== undefined) this.state = { ...this.state, gone: change.gone };

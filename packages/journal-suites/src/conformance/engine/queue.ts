@@ -259,6 +259,15 @@ export const queueTests: EngineTests = {
     await assert.rejects(change(process, "k", { hold: [id("0100")] }), isJournalError("invalid-change"));
   },
 
+  "J10: many operations behind the first 64 are hurried without a read for each": async (story) => {
+    const process = await story.engine({ kinds: { job: { run: async () => "done" } } });
+    const late = Array.from({ length: 150 }, () => ({ kind: "job", delayMs: 900_000 }));
+    const ids = await acceptAll(process, "k", late);
+    const { calls } = await process.store.traffic(() => change(process, "k", { hurry: ids.slice(-50) }));
+    assert.ok((calls.read ?? 0) <= 3, `50 of them took ${calls.read} reads`);
+    assert.deepEqual(await storyOf(process, "k", ids.at(-1) ?? ""), ["accepted", "hurried"]);
+  },
+
   "queue: operations behind hundreds of held ones go on, and released those run in their old order": async (story) => {
     const jobs = new ManualJobs();
     const process = await story.process({ kinds: { job: jobs.kind() } });
