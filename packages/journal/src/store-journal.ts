@@ -474,16 +474,8 @@ export class StoreJournal implements Journal {
         );
       // A little more than the time for which it is tried: the error of the last try says more than this one.
       const callOff = this.#clock.after(timeoutMs + 100, late);
-      work.then(
-        (value) => {
-          callOff();
-          resolve(value);
-        },
-        (error: unknown) => {
-          callOff();
-          reject(error);
-        },
-      );
+      work.then(callOff, callOff);
+      work.then(resolve, reject);
     });
   }
 }
