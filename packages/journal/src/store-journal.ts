@@ -105,7 +105,10 @@ export class StoreJournal implements Journal {
     this.#engine = new Engine(
       {
         ...common,
-        transact: (key, decide, how, effect) => this.#transact(key, decide, how, effect),
+        transact: async (key, decide, how, effect) => {
+          checkKey(key);
+          return this.#transact(key, decide, how, effect);
+        },
         placeFreed: (lane) => this.#shared?.freed(lane),
         confirmPlace: async (lane) => this.#shared?.confirm(lane),
         writer: this.#writer,
@@ -137,7 +140,8 @@ export class StoreJournal implements Journal {
     return this.#time.now();
   }
 
-  transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>> {
+  async transact<Result>(key: string, decide: Decide<Result>, options: TransactOptions): Promise<Transacted<Result>> {
+    checkKey(key);
     return this.#transact(key, decide, options);
   }
 
@@ -147,7 +151,6 @@ export class StoreJournal implements Journal {
     options: TransactOptions,
     effect?: Effect,
   ): Promise<Transacted<Result>> {
-    checkKey(key);
     this.#checkRunning();
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const giveUpAt = this.#clock.monotonicMs() + timeoutMs;
