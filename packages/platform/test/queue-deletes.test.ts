@@ -206,3 +206,18 @@ test("a delete that is to come after one that is held is refused: it would come 
     code: "invalid",
   });
 });
+
+test("a delete that comes after all others counts what they bind: it is refused, or takes that along", async () => {
+  const lab = await ready();
+  const hangs = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  const bind = operationOf(await lab.instances.bind(lab.ref, { name: "app" }, lab.asks("anna")));
+  for (const wanted of [{ mode: "drain" }, { after: bind }] as const)
+    expect(await refused(lab.instances.delete(lab.ref, wanted, lab.asks("anna")))).toMatchObject({
+      code: "has-bindings",
+    });
+  await lab.instances.delete(lab.ref, { mode: "drain", cascade: true }, lab.asks("anna"));
+  expect((await lab.see()).queue.map(({ op }) => op)).toEqual(["update", "bind", "unbind", "delete"]);
+  lab.answer(hangs);
+  lab.answerAll();
+  expect(await emptied(lab)).toMatchObject({ phase: "gone" });
+});

@@ -6,7 +6,7 @@ import type { ServiceOffering } from "@osbert/protocol";
 import { onTestFinished } from "vitest";
 import type { BrokerPort } from "../src/brokers/broker-port.js";
 import { readsInterrupted } from "../src/decisions/interrupted.js";
-import type { Asking } from "../src/index.js";
+import type { Asking, InstanceView } from "../src/index.js";
 import { JournalInstances } from "../src/queue/instances.js";
 import { settles } from "../src/queue/open-platform.js";
 import { unlockKinds } from "../src/queue/unlock-kinds.js";
@@ -35,15 +35,25 @@ export const offering: ServiceOffering = {
 };
 
 /** The whole queue without a broker: each operation is answered when, and as, the test says. Everything else is what a platform has. */
-export async function queueLab({ store = memoryStore() }: { readonly store?: Store } = {}) {
-  const answers = new Map<string, Answer>();
-  const sent: string[] = [];
-  const done: string[] = [];
+export async function queueLab({
+  store = memoryStore(),
+  before,
+}: {
+  readonly store?: Store;
+  /** The process before this one: what its broker has been sent, has done and answers. */
+  readonly before?: QueueLab;
+} = {}): Promise<QueueLab> {
+  const answers = before?.answers ?? new Map<string, Answer>();
+  const sent = [...(before?.sent ?? [])];
+  const done = [...(before?.done ?? [])];
   let standing: Answer | undefined;
   let isSilent = false;
 
   const play = async (operation: LabOperation): Promise<void> => {
     const part = `call/${operation.id}` as const;
+    const { applied, osbId } = operation.data;
+    const isNothingThere = operation.kind === "update" ? applied === null : operation.kind === "bind" && osbId === null;
+    if (isNothingThere) throw refusal("there is nothing at the broker", "preflight-drift");
     const answer = await operation.poll(
       "answer to the call",
       async () => {
@@ -72,16 +82,9 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
       { everyMs: 10 },
     );
     if (answer.kind === "done") return;
-    const details: CallFailure = {
-      class: answer.failed === true ? "operation failed" : "rejected",
-      status: 400,
-      error: null,
-      usable: answer.usable ?? null,
-      repeatable: null,
-      uncertain: false,
-      orphan: null,
-    };
-    throw new Permanent(answer.message ?? "no", { details });
+    // As all that could not be made: its id is never used again.
+    if (operation.kind === "create") await operation.change(({ data }) => ({ data: { ...data, osbId: null } }));
+    throw refusal(answer.message ?? "no", answer.failed === true ? "operation failed" : "rejected", answer.usable);
   };
 
   const kind = <Name extends Kind>(
@@ -118,7 +121,7 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
   });
   const journal: Journal = await openJournal({ store, kinds: { ...kinds, ...unlockKinds() } });
   onTestFinished(() => journal.stop({ drainMs: 0 }));
-  let number = 0;
+  let number = before?.ids() ?? 0;
   const platform = new JournalInstances({
     journal,
     brokers: port,
@@ -132,15 +135,15 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
     journal,
     instances: platform,
     ref,
+    store,
+    answers,
+    ids: () => number,
     sent: sent as readonly string[],
-    /** What the broker has done, in that order. */
     done: done as readonly string[],
     answer: (operation: string, answer: Answer = { kind: "done" }) => void answers.set(operation, answer),
-    /** The broker never answers what it is sent from now on. */
     fallSilent: () => {
       isSilent = true;
     },
-    /** From now on everything is answered like this, unless it is said otherwise for one. */
     answerAll: (answer: Answer | null = { kind: "done" }) => {
       standing = answer ?? undefined;
     },
@@ -153,7 +156,6 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
       if (view === undefined) throw new Error("there is no instance");
       return view;
     },
-    /** Waits until it is so; for half a minute. */
     until: async (isSo: () => Promise<boolean> | boolean): Promise<void> => {
       for (let tries = 0; tries < 3_000; tries++) {
         if (await isSo()) return;
@@ -164,7 +166,32 @@ export async function queueLab({ store = memoryStore() }: { readonly store?: Sto
   };
 }
 
-export type QueueLab = Awaited<ReturnType<typeof queueLab>>;
+export interface QueueLab {
+  readonly journal: Journal;
+  readonly instances: JournalInstances;
+  readonly ref: { readonly space: string; readonly name: string };
+  readonly store: Store;
+  readonly answers: Map<string, Answer>;
+  /** How many ids it has given away. */
+  ids(): number;
+  readonly sent: readonly string[];
+  /** What the broker has done, in that order. */
+  readonly done: readonly string[];
+  answer(operation: string, answer?: Answer): void;
+  /** The broker never answers what it is sent from now on. */
+  fallSilent(): void;
+  /** From now on everything is answered like this, unless it is said otherwise for one. */
+  answerAll(answer?: Answer | null): void;
+  asks(subject: string, more?: Partial<Asking>): Asking;
+  see(): Promise<InstanceView>;
+  /** Waits until it is so; for half a minute. */
+  until(isSo: () => Promise<boolean> | boolean): Promise<void>;
+}
+
+function refusal(message: string, found: CallFailure["class"], usable?: boolean): Permanent {
+  const facts = { status: 400, error: null, repeatable: null, uncertain: false, orphan: null };
+  return new Permanent(message, { details: { ...facts, class: found, usable: usable ?? null } });
+}
 
 const port: BrokerPort = {
   broker: () =>

@@ -2,8 +2,9 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { propertySeed } from "../../../tools/property-seed.js";
 import { mergeParameters } from "../src/decisions/project.js";
+import { unmanage } from "../src/decisions/unmanage.js";
 import { type Admitted, type InstanceView, PlatformError } from "../src/index.js";
-import type { DeleteMode, UpdateInput } from "../src/records/instance-record.js";
+import { type DeleteMode, instances as records, type UpdateInput } from "../src/records/instance-record.js";
 import { type QueueLab, queueLab } from "./queue-lab.js";
 
 /** Few by default; `OSBERT_PLATFORM_RUNS=1000` tells more stories. */
@@ -16,7 +17,20 @@ type Sentence =
   | { readonly does: "change the plan"; readonly by: string; readonly plan: string }
   | { readonly does: "broker agrees" }
   | { readonly does: "broker refuses"; readonly usable: boolean }
-  | { readonly does: "delete, which is refused"; readonly mode: DeleteMode; readonly by: string }
+  | {
+      readonly does: "delete, which is refused";
+      readonly mode: DeleteMode;
+      readonly by: string;
+      readonly now: boolean;
+      /** Of its bindings, if there are any: the first cannot be unbound. */
+      readonly isBlocked: boolean;
+    }
+  | { readonly does: "abandon" }
+  /** Stops in the middle of whatever it does; nobody takes it up. */
+  | { readonly does: "the lane is paused"; readonly isSilent: boolean }
+  | { readonly does: "the lane is freed" }
+  | { readonly does: "the broker is removed" }
+  | { readonly does: "adopt" }
   | { readonly does: "delete, and restore" }
   | { readonly does: "cancel" | "hold" | "release"; readonly which: number }
   | { readonly does: "retry" }
@@ -70,6 +84,16 @@ const sentence: fc.Arbitrary<Sentence> = fc.oneof(
       does: fc.constant("delete, which is refused" as const),
       mode: fc.constantFrom<DeleteMode>("preempt", "drain"),
       by: who,
+      now: fc.boolean(),
+      isBlocked: fc.boolean(),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("the lane is paused" as const), isSilent: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("the lane is freed" as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      does: fc.constantFrom("the broker is removed" as const, "adopt" as const, "adopt" as const),
     }),
   },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("delete, and restore" as const) }) },
@@ -96,12 +120,15 @@ const sentence: fc.Arbitrary<Sentence> = fc.oneof(
   },
 );
 
+const tale = fc.array(sentence, { minLength: 4, maxLength: 16 });
+
 test("whatever is asked of a queue and whatever its broker answers, every promise of it holds", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(sentence, { minLength: 4, maxLength: 16 }), async (story) => {
-      const teller = await Teller.begin();
+    fc.asyncProperty(fc.boolean(), fc.boolean(), tale, async (isMade, isAbandoned, story) => {
+      const teller = await Teller.begin(isMade);
       try {
         for (const one of story) await teller.tell(one);
+        if (isAbandoned) await teller.tell({ does: "abandon" });
         await teller.end();
       } finally {
         await teller.lab.journal.stop({ drainMs: 0 });
@@ -113,7 +140,9 @@ test("whatever is asked of a queue and whatever its broker answers, every promis
 
 /** Plays a story, and after each sentence looks whether all is as it must be. */
 class Teller {
-  readonly lab: QueueLab;
+  lab: QueueLab;
+  /** Nobody plays the queue. */
+  #isPaused = false;
   readonly #accepted = new Set<string>();
   /** Which operation others were to come after. */
   readonly #after = new Map<string, string>();
@@ -122,13 +151,13 @@ class Teller {
     this.lab = lab;
   }
 
-  static async begin(): Promise<Teller> {
+  static async begin(isMade: boolean): Promise<Teller> {
     const teller = new Teller(await queueLab());
     const { lab } = teller;
     await lab.journal.start();
     const wanted = { offering: "db", plan: "small", parameters: '{"a":0,"b":0}' };
     teller.#note(await lab.instances.create(lab.ref, wanted, lab.asks("anna")));
-    await teller.#answer({ kind: "done" });
+    if (isMade) await teller.#answer({ kind: "done" });
     return teller;
   }
 
@@ -138,13 +167,14 @@ class Teller {
       if (!(error instanceof PlatformError)) throw error;
       expect(error.code).not.toBe("unavailable");
     });
-    this.#check(await this.#calm());
+    await this.#check(await this.#calm());
   }
 
   /** All that is held is let go, the broker agrees with everything: then every intent has an outcome. */
   async end(): Promise<void> {
+    await this.#free();
     const { lab } = this;
-    const isGone = (await lab.see()).phase === "gone";
+    const isGone = isOver(await lab.see());
     if (!isGone) await lab.instances.unlock(lab.ref, lab.asks("otto"));
     lab.answerAll();
     for (const { operation, state } of (await lab.see()).queue)
@@ -159,10 +189,15 @@ class Teller {
     if (view.usable) expect(view.phase).not.toBe("halted");
     for (const operation of this.#accepted)
       expect((await lab.journal.operation("instance/s/i", operation))?.status).not.toBe("open");
-    if (view.phase === "gone") return;
+    if (isOver(view) || view.applied === null) return;
     // What the instance is, is what the broker has done, one after the other.
-    let parameters: string | null = '{"a":0,"b":0}';
-    for (const operation of lab.done) parameters = mergeParameters(parameters, await this.#parametersOf(operation));
+    let parameters: string | null = null;
+    for (const operation of lab.done) {
+      const asked = await this.#askedOf(operation);
+      if (asked?.kind === "update") parameters = mergeParameters(parameters, asked.input.text.parameters);
+      else if (asked?.kind === "create") parameters = asked.input.parameters ?? null;
+      else if (asked?.kind === "adopt") parameters = null;
+    }
     expect(JSON.parse(view.applied?.parameters ?? "null")).toEqual(JSON.parse(parameters ?? "null"));
   }
 
@@ -191,15 +226,37 @@ class Teller {
       case "broker refuses":
         return this.#refuse(one.usable);
       case "delete, which is refused":
-        return this.#refusedDelete(one.mode, one.by);
-      case "delete, and restore": {
-        const before = await lab.see();
-        this.#note(await instances.delete(ref, { cascade: true }, anna));
-        await instances.restore(ref, anna);
-        // Unbinds of the delete that went out already go on.
-        const known = new Set(orderOf(before).map(([operation]) => operation));
-        const after = orderOf(await this.#calm()).filter(([operation]) => known.has(operation));
-        expect(after).toEqual(orderOf(before));
+        return this.#refusedDelete(one);
+      case "delete, and restore":
+        return this.#restoredDelete();
+      case "abandon": {
+        const admitted = await instances.delete(ref, { mode: "abandon", reason: "no more" }, anna);
+        this.#note(admitted);
+        if (admitted.kind !== "accepted") return;
+        await this.#free();
+        this.lab.answer(admitted.operation);
+        await this.lab.until(async () => (await this.lab.see()).phase === "abandoned");
+        return;
+      }
+      case "the lane is paused":
+        return this.#pause(one.isSilent);
+      case "the lane is freed":
+        return this.#free();
+      case "the broker is removed": {
+        const remove = records.decide((resource, now) => {
+          const change = resource && unmanage(resource, "otto", now);
+          return { result: null, ...(change && { change }) };
+        });
+        const partsUnder = ["binding/", "call/"];
+        await lab.journal.transact("instance/s/i", remove, { ...lab.asks("otto"), open: "all", partsUnder });
+        await this.#free();
+        await this.lab.until(async () => (await this.lab.see()).queue.length === 0);
+        return;
+      }
+      case "adopt": {
+        const { osbId } = await lab.see();
+        const wanted = { offering: "db", plan: "small", osbId: osbId ?? "known" };
+        this.#note(await instances.adopt(ref, wanted, anna));
         return;
       }
       case "cancel":
@@ -233,23 +290,67 @@ class Teller {
     }
   }
 
-  /** What was before it is as it was, but for what was before the delete itself and has ended. */
-  async #refusedDelete(mode: DeleteMode, by: string): Promise<void> {
+  async #restoredDelete(): Promise<void> {
     const { lab } = this;
     const before = await this.#calm();
-    if (before.bindings.length > 0 || before.lock !== null) return;
-    const admitted = await lab.instances.delete(lab.ref, { mode }, lab.asks(by));
+    this.#note(await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("anna")));
+    await lab.instances.restore(lab.ref, lab.asks("anna"));
+    const after = await this.#calm();
+    // Unbinds of the delete that went out already go on; those that were asked for before go first, and are held by nobody any more.
+    const isKept = ([operation]: Placed) => !isUnbind(before, operation);
+    const left = new Set(placesOf(after).map(([operation]) => operation));
+    const kept = placesOf(before).filter((place) => isKept(place) && left.has(place[0]));
+    const known = new Set(placesOf(before).map(([operation]) => operation));
+    expect(placesOf(after).filter((place) => known.has(place[0]) && !isUnbind(after, place[0]))).toEqual(kept);
+    if (before.queue.some(({ op }) => op === "create")) expect(left).toContain("create");
+  }
+
+  async #pause(isSilent: boolean): Promise<void> {
+    if (this.#isPaused) return;
+    const { lab } = this;
+    if (isSilent) lab.fallSilent();
+    this.#isPaused = true;
+    await lab.journal.stop({ drainMs: 0 });
+    this.lab = await queueLab({ store: lab.store, before: lab });
+  }
+
+  async #free(): Promise<void> {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    await this.lab.journal.start();
+  }
+
+  /** What was before it is as it was, but for what was before the delete itself and has ended. */
+  async #refusedDelete({ mode, by, now, isBlocked }: Extract<Sentence, { does: "delete, which is refused" }>) {
+    await this.#free();
+    const { lab } = this;
+    const before = await this.#calm();
+    if (before.lock !== null) return;
+    const admitted = await lab.instances.delete(lab.ref, { mode, now, cascade: true }, lab.asks(by));
     this.#note(admitted);
     if (admitted.kind !== "accepted") return;
+    const { operation: gone } = admitted;
+    let blocked = false;
     for (let tries = 0; tries < 60; tries++) {
-      const [first] = (await this.#calm()).queue.filter(({ state }) => state !== "held");
-      if (first?.operation === admitted.operation) break;
-      await this.#answer({ kind: "done" });
+      const view = await this.#calm();
+      await this.#check(view);
+      const [first] = view.queue.filter(({ state }) => state !== "held");
+      if (first === undefined || first.operation === gone) break;
+      blocked = isBlocked && first.op === "unbind";
+      await this.#answer(blocked ? { kind: "refused", message: "in use" } : { kind: "done" });
+      if (blocked) break;
     }
-    await this.#answer({ kind: "refused", message: "protected" });
+    if (!blocked) await this.#answer({ kind: "refused", message: "protected" });
     const after = await lab.see();
-    expect(after.lastDelete).toMatchObject({ operation: admitted.operation, by, message: "protected" });
-    if (mode === "drain") return;
+    if (blocked) {
+      expect(after.lastDelete).toMatchObject({ operation: gone, by, how: "blocked" });
+      expect(lab.sent).not.toContain(gone);
+    } else expect(after.lastDelete).toMatchObject({ operation: gone, by, message: "protected" });
+    // Nothing that was asked for is lost: what went out is gone on with.
+    const interrupted = before.queue.find(({ op, state }) => op === "create" && state !== "held");
+    if (interrupted !== undefined && mode === "preempt")
+      expect(after.queue.some(({ op }) => op === "create") || after.applied !== null).toBe(true);
+    if (mode === "drain" || blocked || interrupted !== undefined || now) return;
     // Successes before the delete may have freed what failures held; nothing else has changed.
     const left = new Set(orderOf(after).map(([operation]) => operation));
     const kept = orderOf(before).filter(([operation]) => left.has(operation));
@@ -260,6 +361,7 @@ class Teller {
 
   /** What was to come after it waits for someone, unless the policy is to go on. */
   async #refuse(usable: boolean): Promise<void> {
+    if (this.#isPaused) return;
     const { lab } = this;
     const [first] = (await this.#calm()).queue.filter(({ state }) => state !== "held");
     await this.#answer({ kind: "refused", ...(!usable && { usable: false }) });
@@ -273,7 +375,7 @@ class Teller {
   async #answer(answer: Parameters<QueueLab["answer"]>[1]): Promise<void> {
     const { lab } = this;
     const [first] = (await this.#calm()).queue.filter(({ state }) => state !== "held");
-    if (first === undefined) return;
+    if (first === undefined || this.#isPaused) return;
     lab.answer(first.operation, answer);
     await lab.until(async () => !(await lab.see()).queue.some(({ operation }) => operation === first.operation));
   }
@@ -282,6 +384,7 @@ class Teller {
   async #calm(): Promise<InstanceView> {
     const { lab } = this;
     let view = await lab.see();
+    if (this.#isPaused) return view;
     await lab.until(async () => {
       view = await lab.see();
       const [first] = view.queue.filter(({ state }) => state !== "held");
@@ -290,7 +393,12 @@ class Teller {
     return view;
   }
 
-  #check(view: InstanceView): void {
+  async #check(view: InstanceView): Promise<void> {
+    await this.#checkBindings(view);
+    // Nothing waits to be made that nobody is about to make.
+    if (view.phase === "pending" || view.phase === "creating")
+      expect(view.queue.some(({ op }) => op === "create" || op === "adopt")).toBe(true);
+    if (view.queue.some(({ op, state }) => op === "delete" && state !== "cancelling")) expect(view.desired).toBeNull();
     for (const { state, heldFor, operation } of view.queue) {
       // Nothing waits for someone without saying for what.
       if (state === "held") expect(heldFor).toBeTruthy();
@@ -307,19 +415,56 @@ class Teller {
     if (admitted.kind === "accepted") this.#accepted.add(admitted.operation);
   }
 
-  /** What an operation was given of parameters. */
-  async #parametersOf(operation: string): Promise<string | null> {
+  /** What may be bound at the broker is known here, and no delete goes out before it is unbound (P-DEL-01). */
+  async #checkBindings(view: InstanceView): Promise<void> {
+    const { lab } = this;
+    const there = new Set<string>();
+    for (const operation of lab.sent) {
+      const asked = await this.#askedOf(operation);
+      const binding = asked?.input.binding;
+      if (binding === undefined) continue;
+      const isRefused = lab.answers.get(operation)?.kind === "refused";
+      if (asked?.kind === "bind" && !isRefused) there.add(binding);
+      if (asked?.kind === "unbind" && lab.done.includes(operation)) there.delete(binding);
+    }
+    if (isOver(view)) return;
+    const known = view.bindings.filter(({ phase }) => phase !== "failed").map(({ name }) => name);
+    for (const binding of there) expect(known).toContain(binding);
+    const deletes = view.queue.filter(({ op, operation }) => op === "delete" && lab.sent.includes(operation));
+    if (deletes.length > 0) expect([...there]).toEqual([]);
+    if (view.queue.some(({ state }) => state === "cancelling")) return;
+    const { items } = await lab.instances.list({ space: "s" });
+    expect(items[0]?.bindings).toBe(known.length);
+  }
+
+  /** What an operation was given. */
+  async #askedOf(operation: string) {
     const seq = Number.parseInt(operation, 10);
     const [entry] = await this.lab.journal.entries("instance/s/i", { after: seq - 1, limit: 1 });
-    if (entry === undefined) return null;
-    const { kind, input } = entry.payload as unknown as { kind: string; input: UpdateInput };
-    return kind === "update" ? input.text.parameters : null;
+    return entry?.payload as unknown as
+      | { kind: string; input: UpdateInput & { parameters?: string | null; binding?: string } }
+      | undefined;
   }
 
   async #choose(number: number): Promise<string | undefined> {
     const { queue } = await this.lab.see();
     return queue.length === 0 ? undefined : queue[number % queue.length]?.operation;
   }
+}
+
+function isOver({ phase }: InstanceView): boolean {
+  return phase === "gone" || phase === "abandoned";
+}
+
+type Placed = readonly [operation: string, isHeld: boolean];
+
+/** A create that is gone on with has another id. */
+function placesOf({ queue }: InstanceView): readonly Placed[] {
+  return queue.map(({ op, operation, state }) => [op === "create" ? op : operation, state === "held"]);
+}
+
+function isUnbind({ queue }: InstanceView, operation: string): boolean {
+  return queue.some((one) => one.operation === operation && one.op === "unbind");
 }
 
 function orderOf({ queue }: InstanceView): readonly (readonly [string, boolean])[] {

@@ -30,6 +30,9 @@ export interface WantedBinding {
 /** Bindings of one instance. */
 const mostBindings = 100;
 
+/** Records of bindings, those that failed included: whoever decides about an instance reads all of them. */
+const mostRecords = 200;
+
 /** A bind, or the successor of a binding that is rotated (P-ROT-02). */
 export function admitBind(desk: Desk, wanted: WantedBinding): Admitting {
   const data = mustExist(desk);
@@ -61,6 +64,12 @@ export function admitBind(desk: Desk, wanted: WantedBinding): Admitting {
   checkRoom(desk);
   if (data.bindings >= mostBindings)
     throw new PlatformError("too-many", `the instance has ${data.bindings} bindings; ${mostBindings} are allowed`);
+  const records = [...(resource?.parts.keys() ?? [])].filter((id) => id.startsWith("binding/") && id !== part).length;
+  if (records >= mostRecords)
+    throw new PlatformError(
+      "too-many",
+      `${records} bindings are known, most of which failed; unbind some of those first`,
+    );
   const heldFor = lockOn(desk, false);
   const summary = op === "bind" ? `bind ${wanted.name}` : `rotate ${wanted.predecessor} to ${wanted.name}`;
   const record: BindingRecord = {

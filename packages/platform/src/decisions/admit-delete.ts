@@ -22,7 +22,7 @@ import {
 } from "./desk.js";
 import { interruptedBy } from "./interrupted.js";
 import { leaveBindings } from "./leave-bindings.js";
-import { type Holds, type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
+import { type Holds, overtakable, type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
 
 export interface WantedDelete {
   readonly mode: DeleteMode;
@@ -54,7 +54,7 @@ export function admitDelete(desk: Desk, wanted: WantedDelete): Admitting {
   const { mode, reason } = wanted;
   if (mode === "abandon" && (reason === null || reason.trim() === ""))
     throw new PlatformError("invalid", "to abandon an instance a reason is needed");
-  const bindings = openBindings(desk);
+  const bindings = openBindings(desk, wanted);
   if (mode !== "abandon" && bindings.length > 0 && !wanted.cascade)
     throw new PlatformError("has-bindings", `the instance has bindings: ${bindings.map(nameOfBinding).join(", ")}`, {
       details: { bindings: bindings.map(nameOfBinding) },
@@ -75,6 +75,9 @@ export function admitDelete(desk: Desk, wanted: WantedDelete): Admitting {
  */
 function abandon(desk: Desk, data: InstanceData, { mode, reason }: WantedDelete): Admitting {
   const { queue, resource } = desk;
+  // It does what it does at once, or not at all.
+  const locked = lockOn(desk, true);
+  if (locked?.kind === "lock") throw new PlatformError("locked", locked.message);
   const open = queue.filter(({ cancelled }) => !cancelled);
   const brief = { op: "delete" as const, summary: "delete (abandon)", paths: [], mode };
   const input: DeleteInput = { ...carried(desk, "delete"), mode, reason };
@@ -91,7 +94,7 @@ function abandon(desk: Desk, data: InstanceData, { mode, reason }: WantedDelete)
       cancel: open.map(({ id }) => ({ operation: id, reason: cancelReasons.abandoned })),
       accept: [
         {
-          ...intentOf(desk, "delete", brief, lockOn(desk, true)),
+          ...intentOf(desk, "delete", brief, undefined),
           input,
           place: "front",
           lane: localLane,
@@ -118,7 +121,7 @@ function accept(
   const others = queue.filter(({ id, started, cancelled }) => !started && !cancelled && !ending.has(id));
   // Bindings first (P-DEL-01), also those that someone has asked to end before: the delete waits for them, and they for nobody.
   const firstOf = others.filter(({ kind }) => kind === "unbind");
-  const before = mode === "drain" ? others : mode === "after" ? upTo(queue, wanted.after, others) : [];
+  const before = beforeDelete(queue, others, wanted);
   const behind = others.filter((operation) => !before.includes(operation) && !firstOf.includes(operation));
   const free = withoutHold(
     desk.holds,
@@ -133,10 +136,7 @@ function accept(
     heldFor === undefined ? [] : firstOf.map(({ id }) => id),
     heldFor ?? { kind: "delete" },
   );
-  // What a killed process has sent keeps its place, although the journal would let the delete go before it.
-  const sent = queue.filter(
-    ({ id, started, isFixed, held, cancelled }) => started && !isFixed && !held && !cancelled && !ending.has(id),
-  );
+  const sent = overtakable(queue).filter(({ id }) => !ending.has(id));
   const order = [...new Set([...sent, ...before, ...firstOf])].map(({ id }) => id);
   const unbinds = bindings.filter(
     (part) => !queue.some((open) => open.kind === "unbind" && open.part === part && !open.cancelled),
@@ -214,14 +214,25 @@ function isStronger(mode: DeleteMode, than: DeleteMode): boolean {
   return deleteModes.indexOf(mode) > deleteModes.indexOf(than);
 }
 
-/** Bindings that exist at the broker or may come to: one whose bind has not begun is held with the rest. */
-function openBindings({ resource, queue }: Desk): readonly BindingPart[] {
-  const unsent = new Set(queue.filter(({ kind, started }) => kind === "bind" && !started).map(({ part }) => part));
+/** Bindings that exist at the broker or may come to: one whose bind has not begun is held with the rest, unless the delete comes after it. */
+function openBindings({ resource, queue }: Desk, wanted: WantedDelete): readonly BindingPart[] {
+  const binds = queue.filter(({ kind, started }) => kind === "bind" && !started);
+  const before = beforeDelete(queue, binds, wanted);
+  const unsent = new Set(binds.filter((bind) => !before.includes(bind)).map(({ part }) => part));
   return [...(resource?.parts ?? [])].flatMap(([id, record]) =>
     id.startsWith("binding/") && !unsent.has(id) && "phase" in record && record.phase !== "failed"
       ? [id as BindingPart]
       : [],
   );
+}
+
+/** Those of some operations that have not begun which are done before the delete. */
+function beforeDelete(
+  queue: readonly QueuedOperation[],
+  some: readonly QueuedOperation[],
+  { mode, after }: WantedDelete,
+): readonly QueuedOperation[] {
+  return mode === "drain" ? some : mode === "after" ? upTo(queue, after, some) : [];
 }
 
 function upTo(

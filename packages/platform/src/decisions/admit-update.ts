@@ -30,7 +30,7 @@ import {
 import { difference, touchedPaths } from "./difference.js";
 import type { PreflightIntent } from "./preflight.js";
 import { applyText, mergeParameters } from "./project.js";
-import { type QueuedOperation, withoutHold } from "./queue-state.js";
+import { overtakable, type QueuedOperation, withoutHold } from "./queue-state.js";
 
 export interface WantedUpdate {
   readonly op: Extract<IntentName, "update" | "refresh" | "upgrade">;
@@ -100,6 +100,7 @@ function queueUpdate(
     ({ id, held, started, cancelled }) => !held && !started && !cancelled && !ending.has(id),
   );
   const goesBefore = correction.touched.size > 0 && heldFor === undefined;
+  const order = [...overtakable(queue).filter(({ id }) => !ending.has(id)), ...runnable].map(({ id }) => id);
   return decided(
     desk,
     {
@@ -111,7 +112,7 @@ function queueUpdate(
     {
       cancel: [...cancelSwallowed, ...dropped.map(({ id }) => ({ operation: id, reason: cancelReasons.superseded }))],
       accept: [{ ...intentOf(desk, "update", brief, heldFor), input, ...(goesBefore && { place: "front" as const }) }],
-      ...(goesBefore && runnable.length > 0 && { order: runnable.map(({ id }) => id) }),
+      ...(goesBefore && order.length > 0 && { order }),
     },
   );
 }

@@ -1,9 +1,16 @@
 import { PlatformError } from "../errors.js";
 import type { InstanceData, InstanceLock, InstancePolicy } from "../records/instance-record.js";
 import { dependents } from "./dependence.js";
-import { type Admitting, checkMatch, type Desk, decided, mustExist } from "./desk.js";
+import { type Admitting, checkMatch, checkNotDeleting, type Desk, decided, mustExist } from "./desk.js";
 import { goneOnWith } from "./interrupted.js";
-import { type Holds, type InstanceChange, type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
+import {
+  type Holds,
+  type InstanceChange,
+  phaseOf,
+  type QueuedOperation,
+  withHold,
+  withoutHold,
+} from "./queue-state.js";
 
 /** What people do to a queue. Controls act at once, in one commit, and each leaves its line in the journal. */
 export type Control =
@@ -24,6 +31,8 @@ export function control(desk: Desk, asked: Control): Admitting {
     case "hold": {
       const operation = openOperation(desk, asked.operation);
       if (operation.started) throw tooLate(operation, "it has begun, and cannot be held any more");
+      // What is held stands aside: the delete would go out with the binding still there.
+      if (operation.kind === "unbind") checkNotDeleting(desk);
       const reason = { kind: "user" as const, by: desk.request.by, message: asked.reason };
       const others = withoutHold(desk.holds, ({ kind }, id) => kind === "user" && id === operation.id);
       return controlled(desk, asked.action, { data, holds: withHold(others, [operation.id], reason) }, operation.id);
@@ -75,13 +84,17 @@ function cancel(desk: Desk, data: InstanceData, id: string): Admitting {
   const operation = openOperation(desk, id);
   if (operation.kind === "delete") return restore(desk, data);
   if (operation.sent) throw tooLate(operation, "the broker has been asked, and cannot be stopped"); // E10-32
-  if (data.applied === null && (operation.kind === "create" || operation.kind === "adopt"))
-    return forget(desk, data, id);
+  const makesIt = operation.kind === "create" || operation.kind === "adopt";
+  // Where an earlier one failed, what waits has outlived that, and this: it is for those who asked for it to say.
+  if (makesIt && data.applied === null && data.failures.length === 0) return forget(desk, data, id);
   const behind = desk.queue.slice(desk.queue.indexOf(operation) + 1);
   const waiting = behind.filter(({ started, cancelled }) => !started && !cancelled);
   const { paths, plan } = operation.brief;
-  const counted =
-    operation.kind === "update" ? dependents({ operation: id, paths, plan }, waiting) : named(id, waiting);
+  const counted = makesIt
+    ? waiting
+    : operation.kind === "update"
+      ? dependents({ operation: id, paths, plan }, waiting)
+      : named(id, waiting);
   const without = withoutHold(desk.holds, (_reason, held) => held === id);
   const message = `${operation.brief.summary} was cancelled by ${desk.request.by}`;
   const holds = withHold(
@@ -120,7 +133,11 @@ function restore(desk: Desk, data: InstanceData): Admitting {
   const open = desk.queue.find(({ kind, cancelled }) => kind === "delete" && !cancelled);
   if (open === undefined) {
     if (data.lastDelete === null) return { result: { kind: "unchanged" } };
-    return controlled(desk, "restore", { data: { ...data, lastDelete: null }, holds: desk.holds });
+    const { operation } = data.lastDelete;
+    if (phaseOf(data, desk.queue, desk.holds) === "delete-rejected" && data.applied === null)
+      throw new PlatformError("too-late", "its create was stopped for the delete: delete it again, or abandon it");
+    const freed = withoutHold(desk.holds, (reason) => reason.kind === "failure" && reason.operation === operation);
+    return controlled(desk, "restore", { data: { ...data, lastDelete: null }, holds: freed });
   }
   if (open.brief.mode === "abandon") throw tooLate(open, "everything else was ended for it");
   if (open.sent) throw tooLate(open, "the broker has been asked to delete it");

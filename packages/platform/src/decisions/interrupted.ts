@@ -1,7 +1,8 @@
 import type { NewOperation } from "@osbert/journal";
-import { type InstanceData, type InterruptedIntent, instances } from "../records/instance-record.js";
+import { type HoldReason, type InstanceData, type InterruptedIntent, instances } from "../records/instance-record.js";
 import { brokerLane } from "../records/keys.js";
 import type { Desk } from "./desk.js";
+import { intentBrief } from "./intent-brief.js";
 import type { InstanceChange, InstanceResource, QueuedOperation } from "./queue-state.js";
 
 /** Whose ends need to know what a delete has stopped. */
@@ -23,18 +24,21 @@ export function interruptedBy(
 
 /**
  * Goes on with what a delete had stopped (E5: refused, everything is as it was): in front of all that is queued. Nobody has heard what the broker
- * made of it, so that this is found out first: a create is asked for with the identical request, and so is an update.
+ * made of it, so that this is found out first: a create is asked for with the identical request, and so is an update. `heldFor`: it waits for someone.
  */
 export function goneOnWith(
   resource: InstanceResource | undefined,
   data: InstanceData,
+  heldFor?: HoldReason,
 ): Pick<InstanceChange, "accept" | "parts"> {
   const interrupted = resource?.parts.get("interrupted");
   if (interrupted === undefined) return {};
   const { intent, nextOsbId } = interrupted;
+  const brief = heldFor === undefined ? interrupted.brief : intentBrief({ ...interrupted.brief, heldFor });
   const common = {
     // A plain object of texts and lists: the compiler does not take an interface for one.
-    brief: interrupted.brief as unknown as NonNullable<NewOperation["brief"]>,
+    brief: brief as unknown as NonNullable<NewOperation["brief"]>,
+    held: heldFor !== undefined,
     lane: brokerLane(data.broker),
     place: "front" as const,
   };

@@ -66,6 +66,14 @@ function isSent(mark: CallMark, { polls, steps, state }: ListedOperation): boole
   return steps.length > 0 || mark.lost > 0 || !waits || state === "running";
 }
 
+/**
+ * What was sent by a process that is no more: it keeps its place, although the journal would let what comes to the front go before it. Whoever puts
+ * something there names these before it in the new order.
+ */
+export function overtakable(queue: readonly QueuedOperation[]): readonly QueuedOperation[] {
+  return queue.filter(({ started, isFixed, held, cancelled }) => started && !isFixed && !held && !cancelled);
+}
+
 /** Which operations an engine may be at: as the journal sees it. */
 function inTurn(open: readonly ListedOperation[]): ReadonlySet<string> {
   const turn = new Set<string>();
@@ -118,7 +126,9 @@ export function phaseOf(data: InstanceData, queue: readonly QueuedOperation[], h
     // Its id is written with the mark of its first call.
     if (create !== undefined) return create.started || data.osbId !== null ? "creating" : "pending";
     if (data.lastDelete?.how === "failed") return "delete-rejected";
-    return data.failures.some(({ op }) => op === "create" || op === "adopt") ? "failed" : "pending";
+    if (data.failures.some(({ op }) => op === "create" || op === "adopt")) return "failed";
+    // The create was stopped for a delete that left something which cannot be used.
+    return data.lastDelete === null ? "pending" : "delete-rejected";
   }
   if (!data.usable) return "halted";
   if (Object.values(holds).some((reasons) => reasons.some(({ kind }) => kind === "failure"))) return "halted";

@@ -36,7 +36,10 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
   }
   const failure = failureOf(operation, ending, outcome);
   const isUncertain = detailsOf(outcome).uncertain === true;
-  const behind = queue.filter(({ kind, started }) => kind !== "delete" && !started).map(({ id }) => id);
+  // A delete, and the unbinds that it waits for, need no instance.
+  const behind = queue
+    .filter(({ kind, started }) => kind !== "delete" && kind !== "unbind" && !started)
+    .map(({ id }) => id);
   const message = `${ending.brief.op} failed: ${failure.message}`;
   const failed = {
     ...data,

@@ -40,12 +40,17 @@ export const settleDelete: Settle<"delete"> = (resource, operation, outcome) => 
   };
   const kept = { ...data, lastDelete, usable: details.usable ?? data.usable };
   const summary = `the delete was refused: ${failure.message}`;
-  if (data.applied !== null || lastDelete.how === "rejected")
+  if (kept.usable && (data.applied !== null || lastDelete.how === "rejected"))
     return settled(ending, operation, { data: kept, holds: freed, summary }, goneOnWith(resource, kept));
-  // The broker has stopped the create for it, and nobody knows what is left: there is nothing that what is queued could change.
-  const behind = ending.queue.filter(({ kind, cancelled }) => kind !== "delete" && !cancelled).map(({ id }) => id);
-  const holds = withHold(freed, behind, { kind: "failure", operation: operation.id, message: summary });
-  return settled(ending, operation, { data: kept, holds, summary }, { parts: instances.part("interrupted", null) });
+  // The broker has stopped the create for it, and nobody knows what is left; or it says that what is left cannot be used: what is queued waits.
+  const behind = ending.queue
+    .filter(({ kind, cancelled }) => kind !== "delete" && kind !== "unbind" && !cancelled)
+    .map(({ id }) => id);
+  const reason = { kind: "failure" as const, operation: operation.id, message: summary };
+  const holds = withHold(freed, behind, reason);
+  const stopped =
+    data.applied === null ? { parts: instances.part("interrupted", null) } : goneOnWith(resource, kept, reason);
+  return settled(ending, operation, { data: kept, holds, summary }, stopped);
 };
 
 /** The broker has begun with it, or may have: nobody knows what is left. */

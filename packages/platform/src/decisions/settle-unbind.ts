@@ -21,7 +21,8 @@ export const settleUnbind: Settle<"unbind"> = (resource, operation, outcome) => 
       ending,
       operation,
       {
-        data: { ...data, bindings: Math.max(0, data.bindings - 1) },
+        // One whose bind failed meanwhile was taken off the count with that.
+        data: record.phase === "failed" ? data : { ...data, bindings: Math.max(0, data.bindings - 1) },
         holds,
         summary: `${brief.op} succeeded: ${brief.summary}`,
       },

@@ -4,7 +4,7 @@ import { correctFailures } from "./correct-failures.js";
 import { dependents } from "./dependence.js";
 import { touchedPaths } from "./difference.js";
 import { applyText } from "./project.js";
-import { type QueuedOperation, withHold } from "./queue-state.js";
+import { type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
 import {
   detailsOf,
   type Ending,
@@ -26,7 +26,12 @@ export const settleUpdate: Settle<"update"> = (resource, operation, outcome) => 
     const { dashboardUrl, text } = outcome.result;
     // What was sent says more than the brief, which is bounded. A refresh says nothing new.
     const said = brief.op === "refresh" ? [] : touchedPaths(text);
-    const { failures, holds: freed } = correctFailures(data, said, ending, !data.usable);
+    const { failures, ...corrected } = correctFailures(data, said, ending, !data.usable);
+    // A refused delete that left it unusable holds all that was queued, and is no failure that could be corrected.
+    const freed = withoutHold(
+      corrected.holds,
+      (reason) => !data.usable && reason.kind === "failure" && reason.operation === data.lastDelete?.operation,
+    );
     const updated: InstanceData = {
       ...data,
       applied: data.applied === null ? null : applyText(data.applied, text),

@@ -1,0 +1,141 @@
+import { memoryStore } from "@osbert/journal/memory";
+import { expect, test } from "vitest";
+import type { Admitted, PlatformError } from "../src/index.js";
+import { type BindingRecord, instances } from "../src/records/instance-record.js";
+import { type QueueLab, queueLab } from "./queue-lab.js";
+
+const db = { offering: "db", plan: "small", parameters: '{"a":1,"b":1}' } as const;
+
+function operationOf(admitted: Admitted): string {
+  if (admitted.kind !== "accepted") throw new Error(`it was ${admitted.kind}`);
+  return admitted.operation;
+}
+
+async function refused(asked: Promise<unknown>): Promise<PlatformError> {
+  return asked.then(
+    () => {
+      throw new Error("it was not refused");
+    },
+    (error: unknown) => error as PlatformError,
+  );
+}
+
+async function ready(options: Parameters<typeof queueLab>[0] = {}): Promise<QueueLab> {
+  const lab = await queueLab(options);
+  await lab.journal.start();
+  lab.answer(operationOf(await lab.instances.create(lab.ref, db, lab.asks("anna"))));
+  await lab.until(async () => (await lab.see()).phase === "ready");
+  return lab;
+}
+
+async function emptied(lab: QueueLab) {
+  await lab.until(async () => (await lab.see()).queue.length === 0);
+  return lab.see();
+}
+
+async function sent(lab: QueueLab, admitted: Promise<Admitted>): Promise<string> {
+  const operation = operationOf(await admitted);
+  await lab.until(() => lab.sent.includes(operation));
+  return operation;
+}
+
+const update = async (lab: QueueLab, parameters: string, by = "anna") =>
+  operationOf(await lab.instances.update(lab.ref, { parameters }, lab.asks(by)));
+const held = async (lab: QueueLab) =>
+  (await lab.see()).queue.filter(({ state }) => state === "held").map(({ operation }) => operation);
+
+test("E10-31: who cancels the second attempt of a create is back where the first one failed, and nobody else's wish is lost", async () => {
+  const lab = await queueLab();
+  await lab.journal.start();
+  const create = await sent(lab, lab.instances.create(lab.ref, db, lab.asks("anna")));
+  const waiting = await update(lab, '{"b":2}', "bert");
+  lab.answer(create, { kind: "refused" });
+  await lab.until(async () => (await lab.see()).phase === "failed");
+  await lab.instances.lock(lab.ref, { reason: "audit" }, lab.asks("otto"));
+  const again = operationOf(await lab.instances.retry(lab.ref, create, lab.asks("anna")));
+  await lab.instances.cancel(lab.ref, again, lab.asks("anna"));
+  expect(await lab.see()).toMatchObject({ phase: "failed", queue: [{ operation: waiting, state: "held" }] });
+});
+
+test("an unbind that a delete waits for cannot be held: the delete would go before it", async () => {
+  const lab = await ready();
+  lab.answer(operationOf(await lab.instances.bind(lab.ref, { name: "app" }, lab.asks("anna"))));
+  await emptied(lab);
+  await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("anna"));
+  const unbind = (await lab.see()).queue.find(({ op }) => op === "unbind")?.operation ?? "";
+  expect(await refused(lab.instances.hold(lab.ref, unbind, "later", lab.asks("anna")))).toMatchObject({
+    code: "deleting",
+  });
+});
+
+test("a correction does not go before what was sent while nobody is at it", async () => {
+  const store = memoryStore();
+  const before = await ready({ store });
+  const failed = await sent(
+    before,
+    before.instances.update(before.ref, { parameters: '{"a":2}' }, before.asks("anna")),
+  );
+  before.answer(failed, { kind: "refused" });
+  await emptied(before);
+  before.fallSilent();
+  const first = await sent(before, before.instances.update(before.ref, { parameters: '{"b":2}' }, before.asks("anna")));
+  await before.journal.stop({ drainMs: 0 });
+  const lab = await queueLab({ store });
+  const cure = await update(lab, '{"a":3}');
+  expect((await lab.see()).queue.map(({ operation }) => operation)).toEqual([first, cure]);
+});
+
+test("a binding whose bind failed while its unbind was queued is counted once", async () => {
+  const lab = await ready();
+  lab.answer(operationOf(await lab.instances.bind(lab.ref, { name: "kept" }, lab.asks("anna"))));
+  await emptied(lab);
+  const bind = await sent(lab, lab.instances.bind(lab.ref, { name: "app" }, lab.asks("anna")));
+  const unbind = operationOf(await lab.instances.unbind(lab.ref, "app", lab.asks("anna")));
+  lab.answer(unbind);
+  lab.answer(bind, { kind: "refused" });
+  await emptied(lab);
+  const { items } = await lab.instances.list({ space: "s" });
+  expect(items).toMatchObject([{ bindings: 1 }]);
+});
+
+test("bindings that failed are bounded, too: an instance with too many of them could not be read any more", async () => {
+  const lab = await ready();
+  const record: BindingRecord = {
+    ...{ id: "x", osbId: "x", phase: "failed", createdBy: "anna", createdAt: 0, parameters: null, appGuid: null },
+    ...{ answer: null, expiresAt: null, renewBefore: null, predecessor: null, successor: null, message: "no" },
+  };
+  const failed = Array.from({ length: 200 }, (_, number) => instances.part(`binding/f${number}`, record));
+  const write = instances.decide(() => ({ result: null, change: { parts: Object.assign({}, ...failed) } }));
+  await lab.journal.transact("instance/s/i", write, lab.asks("anna"));
+  expect(await refused(lab.instances.bind(lab.ref, { name: "more" }, lab.asks("anna")))).toMatchObject({
+    code: "too-many",
+    message: expect.stringContaining("failed"),
+  });
+  expect((await lab.instances.unbind(lab.ref, "f7", lab.asks("anna"))).kind).toBe("unchanged");
+  expect((await lab.instances.bind(lab.ref, { name: "more" }, lab.asks("anna"))).kind).toBe("accepted");
+});
+
+test("a lock that deletes are not exempt from keeps an instance from being abandoned, and nothing is ended", async () => {
+  const lab = await ready();
+  const first = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  await lab.instances.lock(lab.ref, { reason: "audit" }, lab.asks("otto"));
+  const asked = lab.instances.delete(lab.ref, { mode: "abandon", reason: "no more" }, lab.asks("anna"));
+  expect(await refused(asked)).toMatchObject({ code: "locked" });
+  expect((await lab.see()).queue.map(({ operation }) => operation)).toEqual([first]);
+});
+
+test("E5: a refused delete that leaves the instance unusable holds what is queued until an update has cured it", async () => {
+  const lab = await ready();
+  const first = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  const second = await update(lab, '{"b":2}', "bert");
+  const gone = operationOf(await lab.instances.delete(lab.ref, {}, lab.asks("anna")));
+  lab.answer(gone, { kind: "refused", usable: false });
+  lab.answer(first);
+  await lab.until(async () => (await lab.see()).lastDelete !== null);
+  expect(await lab.see()).toMatchObject({ phase: "halted" });
+  expect(await held(lab)).toEqual([second]);
+  lab.answerAll();
+  await update(lab, '{"c":3}');
+  expect(await emptied(lab)).toMatchObject({ phase: "ready", applied: { parameters: '{"a":2,"b":2,"c":3}' } });
+});
