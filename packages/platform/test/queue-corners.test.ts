@@ -1,5 +1,6 @@
 import { memoryStore } from "@osbert/journal/memory";
 import { expect, test } from "vitest";
+import { askedBefore, type Desk } from "../src/decisions/desk.js";
 import type { Admitted, PlatformError } from "../src/index.js";
 import { type BindingRecord, instances } from "../src/records/instance-record.js";
 import { type QueueLab, queueLab } from "./queue-lab.js";
@@ -138,4 +139,29 @@ test("E5: a refused delete that leaves the instance unusable holds what is queue
   lab.answerAll();
   await update(lab, '{"c":3}');
   expect(await emptied(lab)).toMatchObject({ phase: "ready", applied: { parameters: '{"a":2,"b":2,"c":3}' } });
+});
+
+test("E10-33: a create that failed and was corrected since is not retried over what is there", async () => {
+  const lab = await queueLab();
+  await lab.journal.start();
+  const create = await sent(lab, lab.instances.create(lab.ref, db, lab.asks("anna")));
+  lab.answer(create, { kind: "refused" });
+  await lab.until(async () => (await lab.see()).phase === "failed");
+  lab.answerAll();
+  await update(lab, '{"a":2}');
+  await emptied(lab);
+  expect(await refused(lab.instances.retry(lab.ref, create, lab.asks("anna")))).toMatchObject({ code: "too-late" });
+  expect(await lab.see()).toMatchObject({ queue: [], applied: { parameters: '{"a":2,"b":1}' } });
+});
+
+test("E10-34: what is being called off is not the same request: who asks again means it", () => {
+  const operation = { id: "1-a", acceptedAt: 0, brief: { asked: "hash" }, cancelled: false };
+  const desk = (cancelled: boolean) =>
+    ({
+      request: { by: "anna", asked: "hash", keyPart: null, inputs: new Map([["1-a", { by: "anna", input: {} }]]) },
+      queue: [{ ...operation, cancelled }],
+      now: 1_000,
+    }) as unknown as Desk;
+  expect(askedBefore(desk(false))).toEqual({ kind: "repeated", operation: "1-a" });
+  expect(askedBefore(desk(true))).toBeUndefined();
 });

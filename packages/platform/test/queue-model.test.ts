@@ -347,9 +347,9 @@ class Teller {
       expect(lab.sent).not.toContain(gone);
     } else expect(after.lastDelete).toMatchObject({ operation: gone, by, message: "protected" });
     // Nothing that was asked for is lost: what went out is gone on with.
-    const interrupted = before.queue.find(({ op, state }) => op === "create" && state !== "held");
+    const interrupted = before.queue.find(({ op, state }) => (op === "create" || op === "adopt") && state !== "held");
     if (interrupted !== undefined && mode === "preempt")
-      expect(after.queue.some(({ op }) => op === "create") || after.applied !== null).toBe(true);
+      expect(after.queue.some(({ op }) => op === interrupted.op) || after.applied !== null).toBe(true);
     if (mode === "drain" || blocked || interrupted !== undefined || now) return;
     // Successes before the delete may have freed what failures held; nothing else has changed.
     const left = new Set(orderOf(after).map(([operation]) => operation));
@@ -458,9 +458,12 @@ function isOver({ phase }: InstanceView): boolean {
 
 type Placed = readonly [operation: string, isHeld: boolean];
 
-/** A create that is gone on with has another id. */
+/** A create, or an adoption, that is gone on with has another id. */
 function placesOf({ queue }: InstanceView): readonly Placed[] {
-  return queue.map(({ op, operation, state }) => [op === "create" ? op : operation, state === "held"]);
+  return queue.map(({ op, operation, state }) => [
+    op === "create" || op === "adopt" ? op : operation,
+    state === "held",
+  ]);
 }
 
 function isUnbind({ queue }: InstanceView, operation: string): boolean {

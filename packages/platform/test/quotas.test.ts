@@ -145,3 +145,24 @@ test("E6: a plan that is not offered in a space is refused there, and what has i
   await instances.delete(ref("a"), {}, anna);
   await settled("a", "gone");
 });
+
+test("E10-49: a create that a delete has stopped counts until the broker agrees with the delete", async () => {
+  const { instances, quotas, server, passUntil, read, used } = await lab();
+  await quotas.set("few", { limit: 1 }, olga);
+  let isAnswered = false;
+  server.reply = ({ method, path }) => {
+    if (path.endsWith("/last_operation")) return { status: 200, body: { state: "in progress" } };
+    if (method === "DELETE")
+      return isAnswered ? { status: 200, body: {} } : { status: 422, body: { error: "ConcurrencyError" } };
+    return method === "PUT" ? { status: 202, body: {} } : undefined;
+  };
+  await instances.create(ref("a"), small, anna);
+  await passUntil(100, () => server.seen.some(({ path }) => path.endsWith("/last_operation")));
+  await instances.delete(ref("a"), {}, anna);
+  await passUntil(100, () => server.seen.some(({ method }) => method === "DELETE"));
+  expect(await used()).toEqual({ few: 1 });
+  await expect(instances.create(ref("b"), small, anna)).rejects.toMatchObject(full);
+  isAnswered = true;
+  await passUntil(1_000, async () => (await read(ref("a"))).phase === "gone");
+  expect(await used()).toEqual({ few: 0 });
+});

@@ -126,10 +126,13 @@ export function askedBefore(desk: Desk): Admission | undefined {
       throw new PlatformError("idempotency-conflict", "the idempotency key was used for another request");
     return { kind: "asked before", asked: noted };
   }
-  const last = queue.reduce<QueuedOperation | undefined>(
-    (newest, one) => (newest === undefined || one.acceptedAt >= newest.acceptedAt ? one : newest),
-    undefined,
-  );
+  // What is being called off is not meant: who asks again after that means it.
+  const last = queue
+    .filter(({ cancelled }) => !cancelled)
+    .reduce<QueuedOperation | undefined>(
+      (newest, one) => (newest === undefined || one.acceptedAt >= newest.acceptedAt ? one : newest),
+      undefined,
+    );
   const isDouble =
     request.keyPart === null &&
     last?.brief.asked === request.asked &&

@@ -423,7 +423,12 @@ export class JournalInstances implements Instances {
     const found = await this.#planOf(ref, plan);
     const text = { plan: found.plan, parameters, maintenance: null };
     const wanted: WantedUpdate = { op: "update", text, after: [], failedCreate };
-    const decide = (desk: Desk) => admitUpdate(desk, wanted);
+    const decide = (desk: Desk) => {
+      // What was wanted then would go over all that was wanted since.
+      if (desk.data !== undefined && desk.data.applied !== null)
+        throw new PlatformError("too-late", "the instance was created since; change it as it is now");
+      return admitUpdate(desk, wanted);
+    };
     return this.#ask(ref, "create", { retried: text }, asking, decide, {}, counted(found));
   }
 

@@ -179,8 +179,12 @@ function counts(quota: Quota, { broker, offering }: InstanceData, isPlan: IsPlan
   return plan && countsFor({ ...quota, plan: null }, { broker, offering: offering.id, plan: "" });
 }
 
-/** The plans that an instance has, or will have if what is open succeeds. What failed, or was called off, has none. */
-function plansOf({ applied }: InstanceData, open: readonly ListedOperation[]): readonly IsPlan[] {
+/**
+ * The plans that an instance has, may have at the broker, or will have if what is open succeeds. What failed, or was called off, has none; what a
+ * delete has stopped has one until that is done.
+ */
+function plansOf(data: InstanceData, open: readonly ListedOperation[]): readonly IsPlan[] {
+  const present = data.applied?.plan ?? (data.osbId === null ? undefined : data.askedPlan);
   const wanted = open.flatMap(({ kind, cancel, brief }): readonly IsPlan[] => {
     const { plan, paths } = brief as unknown as IntentBrief;
     const leadsTo = kind === "create" || kind === "adopt" || (kind === "update" && paths.some(isOfPlan));
@@ -188,7 +192,7 @@ function plansOf({ applied }: InstanceData, open: readonly ListedOperation[]): r
     // A long id is shortened in a brief: what begins like it is taken for it.
     return [(id) => id === plan || (plan.endsWith("…") && id.startsWith(plan.slice(0, -1)))];
   });
-  return applied === null ? wanted : [(id) => id === applied.plan.id, ...wanted];
+  return present === undefined ? wanted : [(id) => id === present.id, ...wanted];
 }
 
 function isOfPlan(path: string): boolean {
