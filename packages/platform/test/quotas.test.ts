@@ -2,6 +2,7 @@ import { memoryStore } from "@osbert/journal/memory";
 import { manualClock } from "@osbert/journal/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { openPlatform } from "../src/index.js";
+import type { JournalQuotas } from "../src/queue/quotas.js";
 import { keys } from "../src/records/keys.js";
 import { catalogServer } from "./catalog-server.js";
 import { anna, olga, platformInTime } from "./platform-in-time.js";
@@ -57,6 +58,24 @@ test("E10-49: of many who ask at once as many are accepted as there is room for"
   expect(await used()).toEqual({ few: accepted.length });
   for (const name of names) await instances.create(ref(name), small, anna).catch(() => undefined);
   expect(await used()).toEqual({ few: 3 });
+});
+
+test("E10-49: two who have both reserved before either was accepted do not both get the last place", async () => {
+  const { quotas } = await lab();
+  await quotas.set("few", { limit: 1 }, olga);
+  const reserve = (name: string, more = {}) => {
+    const what = { broker: "acme", offering: "postgres-id", plan: "postgres-small-id" };
+    return (quotas as JournalQuotas).reserve(ref(name), what, { ...anna, ...more });
+  };
+  const first = await reserve("a");
+  expect(first.findings).toEqual([]);
+  const second = await reserve("b");
+  expect(second.findings).toMatchObject([{ rule: "quota" }]);
+  expect((await reserve("c", { dryRun: true })).findings).toMatchObject([{ rule: "quota" }]);
+  await second.release();
+  await first.release();
+  expect((await reserve("c", { dryRun: true })).findings).toEqual([]);
+  expect((await reserve("b")).findings).toEqual([]);
 });
 
 test("E10-50: a quota that is lowered leaves what is there, and refuses what would take more of it", async () => {
