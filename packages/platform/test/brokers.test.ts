@@ -5,6 +5,7 @@ import { type Journal, openJournal, type Store } from "@osbert/journal";
 import { encryptedStore, newKey, parseKeyRing } from "@osbert/journal/encryption";
 import { memoryStore } from "@osbert/journal/memory";
 import { sqliteStore } from "@osbert/journal/sqlite";
+import { interposedStore } from "@osbert/journal/testing";
 import { generate } from "selfsigned";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type OpenedBrokers, openBrokers } from "../src/brokers/open-brokers.js";
@@ -25,7 +26,10 @@ interface Process extends OpenedBrokers {
 }
 
 /** One process of a platform that has brokers, and operations that send each of them a request. */
-async function startProcess(store: Store = memoryStore()): Promise<Process> {
+async function startProcess(
+  store: Store = memoryStore(),
+  { runs = true, ...options }: { leaseMs?: number; runs?: boolean } = {},
+): Promise<Process> {
   let journal: Journal | undefined;
   const opened = () => journal as Journal;
   const brokers = openBrokers({ journal: opened });
@@ -48,9 +52,9 @@ async function startProcess(store: Store = memoryStore()): Promise<Process> {
     },
     backoff: { firstMs: 10, factor: 1, longestMs: 10 },
   };
-  journal = await openJournal({ store, kinds: { ...brokers.kinds, call } });
+  journal = await openJournal({ store, kinds: { ...brokers.kinds, call }, ...options });
   await brokers.open();
-  await journal.start();
+  if (runs) await journal.start();
   let stopped = false;
   const stop = async () => {
     if (stopped) return;
@@ -342,6 +346,108 @@ test("E10-56: what is asked of a broker that is down waits, and goes on when it 
       expect(await brokers.read("acme")).toMatchObject({ health: { state: "ok", failures: 0 }, waiting: false }),
     waiting,
   );
+});
+
+/** One whose process is killed at its nth commit from now on: nothing of it is heard any more, whether that commit was made or not. */
+function mortal(store: Store): {
+  readonly store: Store;
+  dieAt(commit: number, when: "before" | "after"): void;
+  readonly dead: Promise<void>;
+} {
+  let left = Number.POSITIVE_INFINITY;
+  let isAfter = false;
+  let die: () => void = () => undefined;
+  const dead = new Promise<void>((resolve) => {
+    die = resolve;
+  });
+  const never = new Promise<never>(() => undefined);
+  const interposed = interposedStore(store, async ({ method }, go) => {
+    if (left <= 0) return method === "close" ? undefined : never;
+    if (method !== "commit" || --left > 0) return go();
+    if (isAfter) await go();
+    die();
+    return never;
+  });
+  const dieAt = (commit: number, when: "before" | "after") => {
+    left = commit;
+    isAfter = when === "after";
+  };
+  return { store: interposed, dieAt, dead };
+}
+
+/** Nothing happens to the broker by itself before the next reading. */
+async function followsAsleep(journal: Journal): Promise<void> {
+  await vi.waitFor(
+    async () => expect((await journal.read(keys.broker("acme")))?.open[0]).toMatchObject({ state: "waiting" }),
+    waiting,
+  );
+}
+
+const deaths = [1, 2, 3, 4, 5].flatMap((commit) => [
+  { commit, when: "before" as const },
+  { commit, when: "after" as const },
+]);
+
+test.each(deaths)(
+  "E10-56: a lane is free again by itself if who paused it is killed $when its commit $commit",
+  async ({ commit, when }) => {
+    const server = await catalogServer();
+    const store = memoryStore();
+    const killed = mortal(store);
+    const first = await startProcess(killed.store, { leaseMs: 300 });
+    const daily = { relistMs: 24 * 60 * 60_000 };
+    await first.brokers.register("acme", at(server, daily), asking);
+    await followsAsleep(first.journal);
+    killed.dieAt(commit, when);
+    first.port.saw("acme", "unauthorized", "401");
+    // Else it has done all of it, and lives.
+    await Promise.race([
+      killed.dead,
+      vi.waitFor(
+        async () => expect((await first.brokers.read("acme"))?.health).toMatchObject({ state: "ok", failures: 1 }),
+        waiting,
+      ),
+    ]);
+    void first.journal.kill();
+    const second = await startProcess(store, { leaseMs: 300 });
+    const key = await second.send("acme");
+    await vi.waitFor(() => expect(second.sent).toContain(key), waiting);
+    await vi.waitFor(async () => expect(await second.brokers.read("acme")).toMatchObject({ waiting: false }), waiting);
+  },
+);
+
+test("E10-20, E10-56: a pause that comes late, when the broker was found to be well again, is lifted", async () => {
+  const server = await catalogServer();
+  const store = memoryStore();
+  let go: (() => void) | undefined;
+  const held = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  // It stands still when the health is written, and the lane is not paused yet.
+  const frozen = interposedStore(store, async ({ method, args }, make) => {
+    const answer = await make();
+    if (method === "commit" && JSON.stringify(args).includes("unauthorized")) await held;
+    return answer;
+  });
+  const [slow, other] = [await startProcess(frozen, { runs: false }), await startProcess(store)];
+  await other.brokers.register("acme", at(server, { relistMs: 24 * 60 * 60_000 }), asking);
+  await vi.waitFor(() => expect(slow.port.broker("acme")).toBeDefined(), waiting);
+  await followsAsleep(other.journal);
+  slow.port.saw("acme", "unauthorized", "401");
+  await vi.waitFor(
+    async () => expect(await other.brokers.read("acme")).toMatchObject({ health: { state: "ok", failures: 1 } }),
+    waiting,
+  );
+  await followsAsleep(other.journal);
+  const paused = vi.waitFor(async () => expect(await slow.brokers.read("acme")).toMatchObject({ waiting: true }), {
+    ...waiting,
+    interval: 1,
+  });
+  go?.();
+  await paused;
+  const key = await other.send("acme");
+  await vi.waitFor(() => expect(other.sent).toContain(key), waiting);
+  await vi.waitFor(async () => expect(await other.brokers.read("acme")).toMatchObject({ waiting: false }), waiting);
 });
 
 test("a broker that hangs holds nobody else up", async () => {

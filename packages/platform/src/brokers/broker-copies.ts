@@ -70,6 +70,11 @@ export class BrokerCopies {
     this.#tell();
   }
 
+  /** Told after every change of what is known. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
   names(): readonly string[] {
     return [...this.#copies.keys()].sort();
   }

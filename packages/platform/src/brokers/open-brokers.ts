@@ -76,6 +76,7 @@ export function openBrokers({ journal, random = Math.random }: OpenBrokersOption
       await copies.open();
     },
     close() {
+      breaker.close();
       copies.close();
       freezes.close();
       visibilities.close();
