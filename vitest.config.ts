@@ -10,6 +10,7 @@ const withServers = [
   "{postgres,mysql}-*",
   "several-processes",
   "admin-replicas",
+  "platform-replicas",
   "service-source-replicas",
   "bundle-{replicas,kills}",
   "registry-{replicas,storm}",

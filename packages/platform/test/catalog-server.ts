@@ -21,8 +21,8 @@ export class CatalogServer {
   /** As `mood`, for all but the catalog. */
   changes: "answers" | "hangs" | "fails" = "answers";
   tls: ServerOptions | undefined;
-  /** Is given what would send its answers, instead of their being sent. */
-  delayed: ((send: () => void) => void) | undefined;
+  /** Is given what would send its answers, instead of their being sent, and what they are to. */
+  delayed: ((send: () => void, asked: Pick<IncomingMessage, "method" | "url">) => void) | undefined;
   /** What it answers to anything but the catalog; `undefined`: 201 and nothing more. */
   reply: ((request: SeenRequest) => { readonly status: number; readonly body: unknown } | undefined) | undefined;
   #server: Server | undefined;
@@ -56,7 +56,7 @@ export class CatalogServer {
   #react(request: IncomingMessage, response: ServerResponse): void {
     const { delayed } = this;
     if (delayed === undefined) this.#answer(request, response);
-    else delayed(() => this.#answer(request, response));
+    else delayed(() => this.#answer(request, response), request);
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {

@@ -1,15 +1,17 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { CrashPoint, Resource } from "@osbert/journal";
+import { type CrashPoint, JournalError, type Resource, type Store } from "@osbert/journal";
+import { postgresStore } from "@osbert/journal/postgres";
 import { sqliteStore } from "@osbert/journal/sqlite";
+import pg from "pg";
 import { PlatformError } from "../src/errors.js";
 import { openPlatform } from "../src/queue/open-platform.js";
 import { instances } from "../src/records/instance-record.js";
 import { keys } from "../src/records/keys.js";
 import { orphanRecords } from "../src/records/orphan-record.js";
-import type { CrashConfig, CrashReport } from "./crash-story.js";
+import type { CrashConfig, CrashLine, CrashReport } from "./crash-story.js";
 import { shortPauses } from "./short-pauses.js";
 
-// A platform on SQLite as a process of its own: `crash-platform.ts <config>`. It asks for everything with idempotency keys, each time that
+// A platform as a process of its own: `crash-platform.ts <config>`. It asks for everything with idempotency keys, each time that
 // it is started, so that whoever starts it again need not know how far it came. It dies where it is told to, or tells at the end what it knows.
 
 const config = JSON.parse(process.argv[2] ?? "{}") as CrashConfig;
@@ -21,12 +23,19 @@ const reached = (point: CrashPoint) => {
 };
 
 const platform = await openPlatform({
-  store: sqliteStore(config.file),
+  store: openStore(),
   // Longer than the broker's chaos is late.
   pauses: { ...shortPauses, lateMs: 1_500 },
   leaseMs: 1_000,
   reached,
 });
+
+function openStore(): Store {
+  const { store } = config;
+  if ("file" in store) return sqliteStore(store.file);
+  return postgresStore(new pg.Pool({ connectionString: store.postgres, max: 6 }), { schema: store.schema });
+}
+
 const operator = { by: { actor: { type: "operator", subject: "olga" } } } as const;
 await platform.start();
 await platform.brokers
@@ -55,25 +64,33 @@ async function play(number: number): Promise<void> {
     identity: { user: number % 2 === 0 ? "anna" : "ben" },
     idempotencyKey: `${step}-${number}`,
   });
-  const ask = (work: Promise<unknown>) =>
-    work.catch((error: unknown) => {
-      if (!(error instanceof PlatformError)) throw error;
-    });
+  const ask = async (work: () => Promise<unknown>) => {
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (error instanceof PlatformError) return undefined;
+        // Others ask for the same at the same time, and the store may be waited for: it is asked for again, with the same key.
+        if (!(error instanceof JournalError) || error.code === "stopped") throw error;
+        await pause(20);
+      }
+    }
+  };
   const isRotated = number % 4 === 1;
   const offering = isRotated ? "rotatable" : number % 3 === 0 ? "unfetchable" : "misbehaving";
   const plan = offering === "misbehaving" ? "good" : `${offering}-good`;
-  await ask(
+  await ask(() =>
     platform.instances.create(ref, { broker: "broker", offering, plan, parameters: '{"size":1}' }, by("create")),
   );
-  await ask(platform.instances.update(ref, { parameters: '{"size":2}' }, by("update")));
-  await ask(platform.instances.bind(ref, { name: "app" }, by("bind")));
-  await ask(platform.instances.bind(ref, { name: "web" }, by("bind-web")));
-  await ask(platform.instances.unbind(ref, "web", by("unbind")));
-  if (number % 4 === 0) await ask(platform.instances.delete(ref, { mode: "drain", cascade: true }, by("delete")));
+  await ask(() => platform.instances.update(ref, { parameters: '{"size":2}' }, by("update")));
+  await ask(() => platform.instances.bind(ref, { name: "app" }, by("bind")));
+  await ask(() => platform.instances.bind(ref, { name: "web" }, by("bind-web")));
+  await ask(() => platform.instances.unbind(ref, "web", by("unbind")));
+  if (number % 4 === 0) await ask(() => platform.instances.delete(ref, { mode: "drain", cascade: true }, by("delete")));
   // As soon as it is bound: whoever is started again asks again.
-  if (isRotated) await ask(platform.instances.rotate(ref, "app", "app-2", by("rotate")));
+  if (isRotated) await ask(() => platform.instances.rotate(ref, "app", "app-2", by("rotate")));
   // It goes before all that waits, while the create is under way.
-  if (number % 4 === 2) await ask(platform.instances.delete(ref, { cascade: true }, by("delete")));
+  if (number % 4 === 2) await ask(() => platform.instances.delete(ref, { cascade: true }, by("delete")));
 }
 
 async function comeToRest(): Promise<void> {
@@ -113,5 +130,13 @@ async function report(): Promise<CrashReport> {
     .map(({ instanceOsbId, bindingOsbId }) =>
       bindingOsbId === null ? instanceOsbId : `${instanceOsbId}/${bindingOsbId}`,
     );
-  return { known, ready, ledger };
+  const journals: Record<string, readonly CrashLine[]> = {};
+  const dashboards: Record<string, string | null> = {};
+  for (let number = 0; number < config.instances; number++) {
+    const name = `db-${number}`;
+    const lines = await platform.instances.journal({ space: "dev", name }, { limit: 500 });
+    dashboards[name] = (await platform.instances.read({ space: "dev", name }))?.dashboardUrl ?? null;
+    journals[name] = lines.map(({ family, kind, operation, summary }) => ({ family, kind, operation, summary }));
+  }
+  return { known, ready, ledger, dashboards, journals };
 }
