@@ -164,7 +164,7 @@ export const endpoints: Readonly<Record<ApiRouteName, Endpoint>> = {
     await readInstance(request);
     if (wantsEvents) {
       const last = seqIn(header("last-event-id")?.trim() || after, "Last-Event-ID") ?? 0;
-      return streams.follow(platform.instances, refOf(request), last);
+      return streams.follow(platform.instances, refOf(request), last, request.caller.name);
     }
     const [from, to] = [seqIn(after, "after"), seqIn(textIn(query, "before"), "before")];
     const lines = await platform.instances.journal(refOf(request), {

@@ -8,11 +8,15 @@ import { writeJson } from "./write-json.js";
 export interface EventStreamLimits {
   /** Followers at a time, of all callers. */
   readonly most: number;
+  /** Of one caller: whoever takes all leaves none to others. Default 100. */
+  readonly mostOfOne?: number;
   /** A line that says nothing, so that a connection that broke is noticed, and none is taken for dead. */
   readonly quietMs: number;
   /** Then the caller asks anew, from where it was: someone who may no longer look does not go on for ever. */
   readonly longestMs: number;
 }
+
+const usualOfOne = 100;
 
 export const usualStreamLimits: EventStreamLimits = { most: 1_000, quietMs: 15_000, longestMs: 3_600_000 };
 
@@ -20,7 +24,8 @@ export const usualStreamLimits: EventStreamLimits = { most: 1_000, quietMs: 15_0
 export class EventStreams {
   readonly #limits: EventStreamLimits;
   readonly #closing = new AbortController();
-  #open = 0;
+  /** By who follows. */
+  readonly #open = new Map<string, number>();
 
   constructor(limits: EventStreamLimits = usualStreamLimits) {
     this.#limits = limits;
@@ -31,32 +36,53 @@ export class EventStreams {
     this.#closing.abort();
   }
 
-  follow(instances: Pick<Instances, "follow">, ref: InstanceRef, after: number): Answer {
-    if (this.#open >= this.#limits.most)
+  follow(instances: Pick<Instances, "follow">, ref: InstanceRef, after: number, caller: string): Answer {
+    const { most, mostOfOne = usualOfOne } = this.#limits;
+    const all = [...this.#open.values()].reduce((sum, open) => sum + open, 0);
+    if (all >= most || (this.#open.get(caller) ?? 0) >= mostOfOne)
       throw new PlatformError("unavailable", "too many follow journals at the moment; ask again later");
-    const pieces = (listening: AbortSignal) => this.#pieces(instances, ref, after, listening);
+    const over = new AbortController();
+    const pieces = (listening: AbortSignal) => {
+      const leave = this.#enter(caller, over, listening);
+      return this.#pieces(instances, ref, after, over, leave);
+    };
     return {
       status: 200,
-      body: new LiveText(pieces),
+      body: new LiveText(pieces, over.signal),
       headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" },
     };
+  }
+
+  /** Counts a follower until it has ended, in whichever way: who goes before the first piece was made has not begun for what makes them. */
+  #enter(caller: string, over: AbortController, listening: AbortSignal): () => void {
+    this.#open.set(caller, (this.#open.get(caller) ?? 0) + 1);
+    const end = () => over.abort();
+    const timer = setTimeout(end, this.#limits.longestMs);
+    let isIn = true;
+    const leave = () => {
+      if (!isIn) return;
+      isIn = false;
+      clearTimeout(timer);
+      this.#closing.signal.removeEventListener("abort", end);
+      end();
+      const left = (this.#open.get(caller) ?? 1) - 1;
+      if (left === 0) this.#open.delete(caller);
+      else this.#open.set(caller, left);
+    };
+    listening.addEventListener("abort", leave, { once: true });
+    this.#closing.signal.addEventListener("abort", end, { once: true });
+    if (this.#closing.signal.aborted) end();
+    return leave;
   }
 
   async *#pieces(
     instances: Pick<Instances, "follow">,
     ref: InstanceRef,
     after: number,
-    listening: AbortSignal,
+    over: AbortController,
+    leave: () => void,
   ): AsyncGenerator<string> {
-    const { quietMs, longestMs } = this.#limits;
-    const over = new AbortController();
-    const end = () => over.abort();
-    const timer = setTimeout(end, longestMs);
-    for (const signal of [listening, this.#closing.signal]) {
-      if (signal.aborted) end();
-      signal.addEventListener("abort", end, { once: true });
-    }
-    this.#open++;
+    const { quietMs } = this.#limits;
     const lines = instances.follow(ref, after, over.signal)[Symbol.asyncIterator]();
     try {
       // Sent at once: whoever listens knows that it is heard, also while nothing happens.
@@ -74,10 +100,7 @@ export class EventStreams {
         next = lines.next();
       }
     } finally {
-      this.#open--;
-      clearTimeout(timer);
-      end();
-      this.#closing.signal.removeEventListener("abort", end);
+      leave();
       // Not waited for: it hears the signal, and nobody is interested in what it says then.
       void Promise.resolve(lines.return?.()).catch(() => undefined);
     }

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
+import { connect, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { callersOf, servePlatform } from "../../src/api/index.js";
+import { callersOf, type EventStreamLimits, servePlatform } from "../../src/api/index.js";
 import { apiLab, everyRoute, grants } from "./api-lab.js";
 import { memoryPlatform } from "./memory-platform.js";
 
@@ -287,6 +288,77 @@ describe("a journal", () => {
       await served.close();
     }
     await expect.poll(following).toBe(0);
+  });
+});
+
+/** Asks to follow a journal, and reads nothing of it. */
+async function followWithoutReading(url: string, as: string): Promise<Socket> {
+  const { hostname, port, pathname } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  await once(socket, "connect");
+  const authorization = `Basic ${Buffer.from(`${as}:secret`).toString("base64")}`;
+  socket.pause();
+  socket.on("error", () => undefined);
+  socket.write(
+    `GET ${pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nAccept: text/event-stream\r\n\r\n`,
+  );
+  return socket;
+}
+
+describe("those who follow a journal and read nothing", () => {
+  const serve = async (limits: EventStreamLimits) => {
+    const { platform, tell, following } = memoryPlatform();
+    const served = await servePlatform(platform, { port: 0, callers: callersOf(grants), streamLimits: limits });
+    const headers = {
+      authorization: `Basic ${Buffer.from("alice:secret").toString("base64")}`,
+      "content-type": "application/json",
+    };
+    const url = `${served.url}/api/v1${db}`;
+    await fetch(url, { method: "PUT", headers, body: JSON.stringify(wanted) });
+    // More than sockets keep.
+    tell(100_000);
+    return { served, url: `${url}/journal`, following };
+  };
+
+  test("are cut off when their time is over", async () => {
+    const { served, url, following } = await serve({ most: 10, quietMs: 1_000, longestMs: 200 });
+    const socket = await followWithoutReading(url, "alice");
+    await expect.poll(following).toBe(1);
+    await expect.poll(following, { timeout: 20_000 }).toBe(0);
+    socket.destroy();
+    await served.close();
+  });
+
+  test("keep no server from closing", async () => {
+    const { served, url, following } = await serve({ most: 10, quietMs: 1_000, longestMs: 3_600_000 });
+    const socket = await followWithoutReading(url, "alice");
+    await expect.poll(following).toBe(1);
+    await served.close();
+    socket.destroy();
+  });
+
+  test("leave room for others: nobody has all of it", async () => {
+    const limits = { most: 10, mostOfOne: 2, quietMs: 1_000, longestMs: 3_600_000 };
+    const { served, url, following } = await serve(limits);
+    const sockets = [await followWithoutReading(url, "alice"), await followWithoutReading(url, "alice")];
+    await expect.poll(following).toBe(2);
+    const ask = (as: string) =>
+      fetch(url, {
+        headers: {
+          authorization: `Basic ${Buffer.from(`${as}:secret`).toString("base64")}`,
+          accept: "text/event-stream",
+        },
+      });
+    expect((await ask("alice")).status).toBe(503);
+    const eve = await ask("eve");
+    expect(eve.status).toBe(200);
+    await eve.body?.cancel();
+    for (const socket of sockets) socket.destroy();
+    await expect.poll(following).toBe(0);
+    const again = await ask("alice");
+    expect(again.status).toBe(200);
+    await again.body?.cancel();
+    await served.close();
   });
 });
 
