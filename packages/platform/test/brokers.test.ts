@@ -1,4 +1,6 @@
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Journal, openJournal, type Store } from "@osbert/journal";
@@ -248,6 +250,17 @@ test("G16: a broken catalog keeps the old one, and the fault is told", async () 
   }
   server.catalog = catalogOf({ postgres: ["small", "large"] });
   expect((await brokers.relist("acme", asking)).catalog).toMatchObject({ revision: 1, fault: null });
+});
+
+test("a broker that says that nothing has changed to who knows nothing is told as faulty", async () => {
+  const liar = createServer((_, response) => response.writeHead(304).end());
+  await new Promise<void>((resolve) => liar.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void liar.close());
+  const { brokers } = await startProcess();
+  const url = `http://127.0.0.1:${(liar.address() as AddressInfo).port}`;
+  expect(await brokers.register("acme", { url, authentication: { kind: "none" } }, asking)).toMatchObject({
+    catalog: { revision: 0, readAt: null, fault: "the broker answered 304, although it was not told what is known" },
+  });
 });
 
 test("ids and names that are words of JavaScript are ids and names", async () => {

@@ -36,6 +36,13 @@ export async function readCatalog(
   try {
     const answer = await client.catalog({ requestId, signal, ...(etag !== null && { etag }) });
     const retryAfterMs = answer.retryAfterMs ?? null;
+    // Else a broker of which nothing is known would count as read.
+    if (answer.catalog === "unchanged" && etag === null)
+      return {
+        kind: "faulty",
+        fault: "the broker answered 304, although it was not told what is known",
+        retryAfterMs,
+      };
     if (answer.catalog === "unchanged") return { kind: "same", retryAfterMs };
     const fault = faultOf(answer.catalog);
     if (fault !== null) return { kind: "faulty", fault, retryAfterMs };
