@@ -99,6 +99,11 @@ ${ask} -X PUT '${database}' -d '{"offering":"sqlite-database","plan":"file"}'; $
 
 ${ask} '${database}/journal'
 
+The same with the program, which waits, and tells what became of it:
+
+export OSBERT_PLATFORM_URL=${platform.url} OSBERT_PLATFORM_SPACE=demo OSBERT_PLATFORM_LOGIN=${user}
+npx osbert platform show my-database
+
 Or be the platform yourself: provision a database, bind to it, and write a note into it with the binding's credentials:
 
 ${curl} -X PUT '${instance}' -d '${body},"organization_guid":"o","space_guid":"s"}'

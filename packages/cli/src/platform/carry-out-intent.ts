@@ -90,7 +90,9 @@ export async function followOperation(
     case "unknown":
       return fail(`${wanted.what}: ${end.message}`);
     case "open":
-      say(`${end.why}. To look at it: osbert platform show ${wanted.instance} (operation ${operation})`);
+      say(
+        `${end.why}. To look at it: osbert platform show ${wanted.instance}; to wait for it: osbert platform wait ${wanted.instance} ${operation}`,
+      );
       return options.wait ? exitStatuses.inProgress.status : exitStatuses.succeeded.status;
   }
 }

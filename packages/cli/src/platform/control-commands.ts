@@ -100,7 +100,9 @@ function registerWait(platform: Command, surroundings: Surroundings): void {
     .argument("<instance>", theInstance)
     .argument("<operation>", theOperation)
     .action((instance: string, operation: string, options: PlatformOptions & { readonly timeout?: number }) =>
-      runPlatformCommand(options, surroundings, `wait for ${operation}`, (session) => {
+      runPlatformCommand(options, surroundings, `wait for ${operation}`, async (session) => {
+        // A platform that is not there, or knows nothing of it, is not waited for.
+        await session.ask("operation", { space: session.space, instance, operation });
         const told = { instance, what: `operation ${operation} of ${instance}`, done: `${operation} has succeeded` };
         return followOperation(session, { ...options, wait: true }, told, operation);
       }),

@@ -275,16 +275,26 @@ function registerRestore(platform: Command, surroundings: Surroundings): void {
   const command = platform
     .command("restore")
     .summary("undo a delete that was not sent, or was refused")
-    .description("Undoes a delete, as long as its broker has not accepted it. What it held back goes on.")
+    .description(
+      "Undoes a delete that was not sent to its broker yet: what it held back goes on. Of one that was refused, it clears the memory.",
+    )
     .argument("<instance>", theInstance)
     .action((name: string, options: PlatformOptions) =>
-      runPlatformCommand(options, surroundings, `restore ${name}`, (session) =>
-        showAnswer(
+      runPlatformCommand(options, surroundings, `restore ${name}`, (session) => {
+        let before = 0;
+        return showAnswer(
           session,
-          (ask) => ask("restoreInstance", { space: session.space, instance: name }, { body: {} }),
-          ({ phase }) => `${name} is ${phase} again\n`,
-        ),
-      ),
+          async (ask) => {
+            const values = { space: session.space, instance: name };
+            before = (await ask("instance", values)).revision;
+            return ask("restoreInstance", values, { body: {} });
+          },
+          ({ phase, revision }) =>
+            revision === before
+              ? `there is no delete of ${name} to undo; it is ${phase}\n`
+              : `${name} is ${phase} again\n`,
+        );
+      }),
     );
   withPlatformOptions(command);
   withExamples(command, [{ does: "keep it after all", command: "osbert platform restore my-db" }]);

@@ -69,8 +69,9 @@ export function queuedText(one: Queued): string {
 }
 
 /** Plan and parameters as they are, and as they will be, where that is something else. */
-function statesText({ applied, desired, queue }: Instance): string {
-  const is = applied === null ? "not there yet" : stateText(applied);
+function statesText({ applied, desired, queue, phase }: Instance): string {
+  const isOver = phase === "gone" || phase === "abandoned";
+  const is = isOver ? "gone" : applied === null ? "not there yet" : stateText(applied);
   const willBe = desired === null ? "gone" : stateText(desired);
   return facts({ is, "will be": queue.length === 0 || is === willBe ? "" : willBe });
 }
@@ -80,9 +81,10 @@ export function stateText({ plan, parameters, maintenance }: State): string {
   return `plan ${plan.name}${maintenance === null ? "" : `, maintenance ${maintenance}`}${given}`;
 }
 
-function phaseText({ phase, usable, certainty }: Instance): string {
+function phaseText({ phase, usable, applied, certainty }: Instance): string {
   const doubts = [
-    ...(usable ? [] : ["its broker says that it cannot be used"]),
+    // Of what is not there, a broker says nothing.
+    ...(usable || applied === null ? [] : ["its broker says that it cannot be used"]),
     ...(certainty.certain ? [] : ["nobody knows yet what became of the last call"]),
   ];
   return doubts.length === 0 ? phase : `${phase} (${doubts.join("; ")})`;

@@ -55,7 +55,7 @@ function registerList(platform: Command, surroundings: Surroundings): void {
             one.name,
             one.offering.name,
             one.plan?.name ?? "-",
-            one.usable ? one.phase : `${one.phase} (unusable)`,
+            one.usable || one.plan === null ? one.phase : `${one.phase} (unusable)`,
             String(one.open),
             String(one.bindings),
             one.broker,

@@ -25,21 +25,34 @@ export class PlatformProblem extends CommandError {
       return new CommandError("unreachable", `what answers at ${url} (${status}) is not the API of an Osbert platform`);
     const facts = isJsonObject(details) ? details : {};
     const sentence = plainText(String(detail ?? title ?? code));
-    return new PlatformProblem(status, code, [sentence, ...linesOf(facts), ...hintOf(code)].join("\n"), facts);
+    // A sentence that says it already is not said twice.
+    const lines = linesOf(facts).flatMap(({ line, says }) =>
+      says.every((one) => sentence.includes(one)) ? [] : [line],
+    );
+    return new PlatformProblem(status, code, [sentence, ...lines, ...hintOf(code)].join("\n"), facts);
   }
 }
 
+interface FactLine {
+  readonly line: string;
+  /** What it tells. */
+  readonly says: readonly string[];
+}
+
 /** What the facts of an error are to a person: findings of the preflight, changes in between, bindings that are there. */
-function linesOf(details: JsonObject): readonly string[] {
+function linesOf(details: JsonObject): readonly FactLine[] {
   const report = isJsonObject(details.report) ? details.report : details;
+  const bindings = Array.isArray(details.bindings) ? details.bindings.map(word) : [];
   return [
-    ...objectsIn(report.findings).map(
-      ({ severity, path, message }) => `  ${word(severity)}: ${path ? `${word(path)}: ` : ""}${word(message)}`,
-    ),
-    ...objectsIn(details.changes).map(
-      ({ revision, by, summary }) => `  revision ${word(revision)}, by ${word(by)}: ${word(summary)}`,
-    ),
-    ...(Array.isArray(details.bindings) ? [`  bindings: ${details.bindings.map(word).join(", ")}`] : []),
+    ...objectsIn(report.findings).map(({ severity, path, message }) => ({
+      line: `  ${word(severity)}: ${path ? `${word(path)}: ` : ""}${word(message)}`,
+      says: [...(path ? [word(path)] : []), word(message)],
+    })),
+    ...objectsIn(details.changes).map(({ revision, by, summary }) => ({
+      line: `  revision ${word(revision)}, by ${word(by)}: ${word(summary)}`,
+      says: [word(revision), word(by), word(summary)],
+    })),
+    ...(bindings.length > 0 ? [{ line: `  bindings: ${bindings.join(", ")}`, says: bindings }] : []),
   ];
 }
 

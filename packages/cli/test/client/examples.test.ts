@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,25 +6,11 @@ import { expect, onTestFinished, test } from "vitest";
 import { exitStatuses } from "../../src/client/exit-status.js";
 import { examplesOf } from "../../src/examples-of.js";
 import { osbertProgram } from "../../src/main.js";
+import { callsIn } from "../calls-in.js";
 import { osbert } from "./osbert-run.js";
 import { urlWithoutServer } from "./server-that.js";
 
 const guide = await readFile(fileURLToPath(new URL("../../../../docs/guides/client.md", import.meta.url)), "utf8");
-
-/** The arguments of every call of osbert in a script, as a real shell reads them. */
-function callsIn(script: string): string[][] {
-  const record = `osbert() { printf '%s\\0' "$@" >&3; printf '\\n\\0' >&3; }; pass() { :; }; jq() { :; }\n${script}`;
-  const { output, stderr } = spawnSync("sh", ["-c", record], {
-    encoding: "utf8",
-    env: {},
-    stdio: ["ignore", "pipe", "pipe", "pipe"],
-  });
-  expect(stderr).toBe("");
-  return String(output[3])
-    .split("\n\0")
-    .slice(0, -1)
-    .map((call) => call.split("\0").slice(0, -1));
-}
 
 test("every command of the guide and of the help is one that the program takes", async () => {
   const snippets = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);

@@ -75,6 +75,26 @@ test("what is refused, held and tried again is told with its reason", async () =
   expect(await anna("brokers")).toMatchObject({ status: 1, stderr: expect.stringContaining("operate") });
 });
 
+test("what is told of an instance that is not there yet, could not be made, or is gone is true", async () => {
+  const { broker, root, anna } = await platformLab();
+  await root("register", "mis", broker.url);
+  await anna("create", "slow", "misbehaving", "async-endless", "--no-wait");
+  expect((await anna("show", "slow")).stdout).toMatch(/^phase +creating$/m);
+  expect(await anna("restore", "slow")).toMatchObject({
+    status: 0,
+    stdout: "there is no delete of slow to undo; it is creating\n",
+  });
+  await anna("create", "bad", "misbehaving", "400");
+  expect((await anna("show", "bad")).stdout).toMatch(/^phase +failed$/m);
+  expect((await anna("list")).stdout).toMatch(/^bad +misbehaving +- +failed +0/m);
+  await anna("create", "db", "misbehaving", "good");
+  await anna("bind", "db", "app");
+  const refused = (await anna("delete", "db", "--yes")).stderr;
+  expect(refused.match(/app/g), "once is enough").toHaveLength(1);
+  await anna("delete", "db", "--cascade", "--yes");
+  expect((await anna("show", "db")).stdout).toMatch(/^phase +gone$[\s\S]*^is +gone$/m);
+});
+
 test("a change that takes long can be left alone, and its queue looked at and cancelled", async () => {
   const { broker, root, anna } = await platformLab();
   await root("register", "mis", broker.url);
