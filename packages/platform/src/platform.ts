@@ -1,7 +1,7 @@
 import type { Attribution, Page } from "@osbert/journal";
 import type { ServiceOffering } from "@osbert/protocol";
 import type { BrokerAuthentication, BrokerHealth, BrokerLimits } from "./records/broker-record.js";
-import type { CampaignData, CampaignWindow, TargetRecord, TargetState } from "./records/campaign-record.js";
+import type { CampaignData, StartCampaign, TargetRecord, TargetState } from "./records/campaign-record.js";
 import type { Freeze } from "./records/freeze-record.js";
 import type {
   AppliedState,
@@ -22,6 +22,8 @@ import type { PreflightReport } from "./records/preflight-report.js";
 import type { Quota } from "./records/quota-record.js";
 import type { RotationData } from "./records/rotation-record.js";
 import type { Visibility } from "./records/visibility-record.js";
+
+export type { StartCampaign };
 
 /** Who asks for a change, and how it is to be taken. */
 export interface Asking {
@@ -339,20 +341,6 @@ export interface Campaigns {
   cancel(id: string, asking: Asking): Promise<CampaignView>;
   /** Those that failed once more. It also goes on with one that stopped. */
   retry(id: string, asking: Asking): Promise<CampaignView>;
-}
-
-export interface StartCampaign {
-  readonly broker: string;
-  /** Ids; missing: all. */
-  readonly offering?: string;
-  readonly plan?: string;
-  readonly space?: string;
-  /** Hours of the day in UTC, as minutes after midnight; over midnight if it ends before it begins. Missing: at any time. */
-  readonly window?: CampaignWindow;
-  /** Upgrades under way at a time. Default 5. */
-  readonly atOnce?: number;
-  /** It stops when more than this part of what has ended failed, from 0 to 1, once ten have ended or three failed in a row. Default 0.2. */
-  readonly stopAtErrorRate?: number;
 }
 
 export type CampaignView = Omit<CampaignData, "identity" | "cursor">;

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { defaultUrl } from "../client/broker-url.js";
-import { exitStatuses } from "../client/exit-status.js";
+import { statusHelp } from "../client/exit-status.js";
 import { parseSecondsOption } from "../client/seconds-option.js";
 
 /** The options of every admin command, and what its status means. */
@@ -14,7 +14,7 @@ export function withAdminOptions(command: Command): Command {
     .option("--ca <file>", "the certificate (PEM) of the authority to trust for https")
     .option("--request-timeout <time>", "how long one request may take (default 60s)", parseSecondsOption)
     .option("--json", "one JSON document on the standard output, also when it fails")
-    .addHelpText("after", statusHelp);
+    .addHelpText("after", statusHelp("broker"));
 }
 
 /** Of the commands about one instance, or about instances of one platform. */
@@ -48,7 +48,3 @@ function parseLimit(text: string): number {
     throw new InvalidArgumentError("It must be a whole number from 1 to 500.");
   return limit;
 }
-
-const statusHelp = `\nExit status:\n${Object.values(exitStatuses)
-  .map(({ status, meaning }) => `  ${status}  ${meaning}\n`)
-  .join("")}`.trimEnd();

@@ -5,6 +5,7 @@ import { brokerFetch } from "@osbert/protocol/node";
 import type { Route } from "@osbert/server";
 import { type ApiClient, apiClient, type RouteDescription, type SendRequest, ShapeError } from "@osbert/server/client";
 import { brokerUrl, defaultUrl, isOpenToReaders } from "../client/broker-url.js";
+import { connectionOf } from "../client/connection-of.js";
 import { loginAmong } from "../client/credentials.js";
 import { CommandError } from "../client/exit-status.js";
 import { readBounded } from "../client/read-bounded.js";
@@ -158,14 +159,4 @@ async function loginOf(
     throw new CommandError("usage", "set OSBERT_ADMIN_LOGIN=name:password, or use --credentials-file");
   if (text.indexOf(":") < 1) throw new CommandError("usage", `${place} must look like name:password`);
   return { authorization: `Basic ${Buffer.from(text).toString("base64")}`, place };
-}
-
-function connectionOf(options: AdminOptions): string[] {
-  const given = {
-    "--url": options.url,
-    "--platform": options.platform,
-    "--credentials-file": options.credentialsFile,
-    "--ca": options.ca,
-  };
-  return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name, value]));
 }

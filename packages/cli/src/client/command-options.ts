@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { defaultUrl } from "./broker-url.js";
-import { exitStatuses } from "./exit-status.js";
+import { statusHelp } from "./exit-status.js";
 import type { ParameterSource } from "./parameters.js";
 import { parseSecondsOption } from "./seconds-option.js";
 
@@ -17,7 +17,7 @@ export function withBrokerOptions(command: Command): Command {
     .option("--request-timeout <time>", "how long one request may take (default 60s)", parseSecondsOption)
     .option("--originating-identity <platform:json>", "on whose behalf, as the broker is told")
     .option("--json", "one JSON document on the standard output, also when it fails")
-    .addHelpText("after", statusHelp);
+    .addHelpText("after", statusHelp("broker"));
 }
 
 /** Of the commands that begin an operation. */
@@ -103,7 +103,3 @@ function collect(kind: ParameterSource["kind"]) {
     { kind, text },
   ];
 }
-
-const statusHelp = `\nExit status:\n${Object.values(exitStatuses)
-  .map(({ status, meaning }) => `  ${status}  ${meaning}\n`)
-  .join("")}`.trimEnd();

@@ -16,6 +16,14 @@ export const exitStatuses = {
   },
 } as const;
 
+/** For the end of a command's help. `end`: who is talked to. */
+export function statusHelp(end: "broker" | "platform"): string {
+  const lines = Object.values(exitStatuses).map(
+    ({ status, meaning }) => `  ${status}  ${meaning.replaceAll("broker", end)}`,
+  );
+  return `\nExit status:\n${lines.join("\n")}`;
+}
+
 export type ExitStatus = (typeof exitStatuses)[keyof typeof exitStatuses]["status"];
 
 /** A command cannot go on. The message says what to do, and never carries a secret. */

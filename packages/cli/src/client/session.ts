@@ -8,6 +8,7 @@ import {
 import { type CallOptions, type Client, createClient } from "@osbert/protocol/client";
 import { brokerFetch } from "@osbert/protocol/node";
 import { brokerUrl, defaultUrl, isOpenToReaders } from "./broker-url.js";
+import { connectionOf } from "./connection-of.js";
 import { type Login, readLogin } from "./credentials.js";
 import { CommandError } from "./exit-status.js";
 import { usableServices } from "./find-plan.js";
@@ -79,16 +80,6 @@ export async function openSession(options: BrokerOptions, surroundings: Surround
       return usableServices(catalog === "unchanged" ? { services: [] } : catalog);
     },
   };
-}
-
-function connectionOf(options: BrokerOptions): string[] {
-  const given = {
-    "--url": options.url,
-    "--platform": options.platform,
-    "--credentials-file": options.credentialsFile,
-    "--ca": options.ca,
-  };
-  return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name, value]));
 }
 
 function parseIdentity(text: string): OriginatingIdentity {

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { exitStatuses } from "../client/exit-status.js";
+import { type PageChoice, withPageOptions as withPage } from "../admin/admin-command-options.js";
+import { statusHelp } from "../client/exit-status.js";
 import { parseSecondsOption } from "../client/seconds-option.js";
 
 /** The options that every command has which talks to a platform. */
@@ -26,7 +27,7 @@ export function withPlatformOptions(command: Command): Command {
     .option("--ca <file>", "the certificate (PEM) of the authority to trust for https")
     .option("--request-timeout <time>", "how long one request may take (default 60s)", parseSecondsOption)
     .option("--json", "one JSON document on the standard output, also when it fails")
-    .addHelpText("after", statusHelp);
+    .addHelpText("after", statusHelp("platform"));
 }
 
 /** What arguments are, in the help of every command that has them. */
@@ -69,31 +70,13 @@ export function withIntentOptions(command: Command): Command {
   );
 }
 
-export interface PageOptions extends PlatformOptions {
-  readonly limit: number;
-  readonly after?: string;
-}
+export interface PageOptions extends PlatformOptions, PageChoice {}
 
 export function withPageOptions(command: Command): Command {
-  return withPlatformOptions(
-    command
-      .option("--limit <number>", "how many to show, at most 500", parseLimit, 100)
-      .option("--after <text>", "go on where an earlier list ended, as it said"),
-  );
-}
-
-function parseLimit(text: string): number {
-  const limit = Number(text);
-  if (!Number.isInteger(limit) || limit < 1 || limit > 500)
-    throw new InvalidArgumentError("It must be a whole number from 1 to 500.");
-  return limit;
+  return withPlatformOptions(withPage(command));
 }
 
 function parseRevision(text: string): string {
   if (!/^[0-9]{1,15}$/.test(text)) throw new InvalidArgumentError("It must be a number, as show tells it.");
   return text;
 }
-
-const statusHelp = `\nExit status:\n${Object.values(exitStatuses)
-  .map(({ status, meaning }) => `  ${status}  ${meaning.replaceAll("broker", "platform")}\n`)
-  .join("")}`.trimEnd();

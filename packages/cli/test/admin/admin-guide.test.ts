@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { adminRoutes } from "@osbert/broker/admin";
@@ -6,31 +5,17 @@ import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { examplesOf } from "../../src/examples-of.js";
 import { osbertProgram } from "../../src/main.js";
+import { callsIn } from "../calls-in.js";
 import { urlWithoutServer } from "../client/server-that.js";
 import { adminCommand } from "./admin-run.js";
 
 const guide = await readFile(fileURLToPath(new URL("../../../../docs/guides/admin.md", import.meta.url)), "utf8");
 const admin = osbertProgram().commands.find((command) => command.name() === "admin") as Command;
 
-/** The arguments of every call of osbert in a script, as a real shell reads them. */
-function callsIn(script: string): string[][] {
-  const record = `osbert() { printf '%s\\0' "$@" >&3; printf '\\n\\0' >&3; }\n${script}`;
-  const { output, stderr } = spawnSync("sh", ["-c", record], {
-    encoding: "utf8",
-    env: {},
-    stdio: ["ignore", "pipe", "pipe", "pipe"],
-  });
-  expect(stderr).toBe("");
-  return String(output[3])
-    .split("\n\0")
-    .slice(0, -1)
-    .map((call) => call.split("\0").slice(0, -1));
-}
-
 test("every command of the guide and of the help is one that the program takes, and none is missing", async () => {
   const snippets = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);
   const examples = admin.commands.flatMap((command) => examplesOf(command).map(({ command: line }) => line));
-  const calls = [...snippets, ...examples].flatMap(callsIn);
+  const calls = [...snippets, ...examples].flatMap((script) => callsIn(script));
   expect(new Set(calls.map(([, verb]) => verb))).toEqual(new Set(admin.commands.map((command) => command.name())));
   const env = { OSBERT_ADMIN_URL: await urlWithoutServer(), OSBERT_ADMIN_LOGIN: "ops:password" };
   // A command line that is wrong ends with 2; these get as far as the broker, which is not there.

@@ -16,7 +16,7 @@ test("every command of the guide and of the help is one that the program takes",
   const snippets = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);
   const forAnyBroker = osbertProgram().commands.filter((command) => command.helpGroup() === "Commands for any broker:");
   const examples = forAnyBroker.flatMap((command) => examplesOf(command).map(({ command: line }) => line));
-  const calls = [...snippets, ...examples].flatMap(callsIn);
+  const calls = [...snippets, ...examples].flatMap((script) => callsIn(script));
   expect(calls.length).toBeGreaterThan(20);
   expect(new Set(calls.map(([verb]) => verb)).size).toBe(8);
 

@@ -31,7 +31,7 @@ test("every example of the platform's commands, and every command of its guides,
     [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code),
   );
   const examples = commands.flatMap((command) => examplesOf(command).map(({ command: line }) => line));
-  const calls = [...snippets, ...examples].flatMap(callsIn);
+  const calls = [...snippets, ...examples].flatMap((script) => callsIn(script));
   expect(calls.length).toBeGreaterThan(commands.length);
 
   const folder = await mkdtemp(join(tmpdir(), "osbert-examples-"));

@@ -1,30 +1,14 @@
-import { spawnSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { shows, snippetsOf } from "../../../../tools/snippets.js";
+import { callsIn } from "../calls-in.js";
 import { type PlatformLab, platformLab } from "./platform-lab.js";
 
 const page = await readFile(fileURLToPath(new URL("../../../../docs/platform-tutorial.md", import.meta.url)), "utf8");
 
 // The page, followed word by word. The two programs that it starts run in this process, at addresses and with passwords of their own; all else
 // is run by a shell, which tells what it would call osbert with.
-
-/** Runs a block in a real shell, and answers the arguments of every call of osbert. */
-function callsIn(script: string, cwd: string): string[][] {
-  const record = `osbert() { printf '%s\\0' "$@" >&3; printf '\\n\\0' >&3; }\n${script}`;
-  const { output, stderr } = spawnSync("sh", ["-c", record], {
-    cwd,
-    encoding: "utf8",
-    env: {},
-    stdio: ["ignore", "pipe", "pipe", "pipe"],
-  });
-  expect(stderr).toBe("");
-  return String(output[3])
-    .split("\n\0")
-    .slice(0, -1)
-    .map((call) => call.split("\0").slice(0, -1));
-}
 
 function ofLab({ url, broker }: PlatformLab, code: string): string {
   return code

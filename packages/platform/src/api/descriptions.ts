@@ -75,6 +75,16 @@ const binding = object({
   message: nullable(text),
 });
 
+/** Of a lock, and of a freeze, which is one for many. */
+const heldBack = {
+  by: text,
+  at: time,
+  reason: text,
+  effect: choice(["queue", "reject"]),
+  deletes_exempt: boolean,
+  until: nullable(time),
+} as const;
+
 const instance = object({
   id: text,
   space: text,
@@ -106,16 +116,7 @@ const instance = object({
   last_delete: nullable(
     object({ operation: text, by: text, at: time, message: text, how: choice(["rejected", "failed", "blocked"]) }),
   ),
-  lock: nullable(
-    object({
-      by: text,
-      at: time,
-      reason: text,
-      effect: choice(["queue", "reject"]),
-      deletes_exempt: boolean,
-      until: nullable(time),
-    }),
-  ),
+  lock: nullable(object(heldBack)),
   policy,
   bindings: list(binding),
   revision: described(number, "The entity tag, for If-Match."),
@@ -294,12 +295,7 @@ const freeze = object({
   space: nullable(text),
   broker: nullable(text),
   plan: nullable(text),
-  by: text,
-  at: time,
-  reason: text,
-  effect: choice(["queue", "reject"]),
-  deletes_exempt: boolean,
-  until: nullable(time),
+  ...heldBack,
 });
 
 const quota = object({
@@ -389,6 +385,11 @@ const wantedBroker = {
 } as const;
 
 const reason = described(text, "Why, for whoever reads the journal later.");
+const wantedHold = {
+  effect: optional(choice(["queue", "reject"])),
+  deletes_exempt: optional(boolean),
+  until: described(optional(time), "When it ends by itself."),
+} as const;
 const nothing = object({});
 const paging = ["limit", "after"] as const;
 
@@ -511,9 +512,7 @@ export const apiDescriptions = {
     summary: "Locks it: changes wait, or are refused.",
     body: object({
       reason,
-      effect: optional(choice(["queue", "reject"])),
-      deletes_exempt: optional(boolean),
-      until: described(optional(time), "When it ends by itself."),
+      ...wantedHold,
     }),
   },
   unlockInstance: {
@@ -636,9 +635,7 @@ export const apiDescriptions = {
       space: optional(text),
       broker: optional(text),
       plan: described(optional(text), "Its id."),
-      effect: optional(choice(["queue", "reject"])),
-      deletes_exempt: optional(boolean),
-      until: described(optional(time), "When it ends by itself."),
+      ...wantedHold,
     }),
     answer: freeze,
     statuses: [201],

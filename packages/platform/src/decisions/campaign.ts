@@ -1,5 +1,5 @@
 import { PlatformError } from "../errors.js";
-import type { CampaignData, CampaignWindow, TargetState } from "../records/campaign-record.js";
+import type { CampaignData, CampaignWindow, StartCampaign, TargetState } from "../records/campaign-record.js";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
@@ -47,19 +47,9 @@ export function roomFor({ state, atOnce, window }: CampaignData, running: number
   return state === "running" && untilOpenMs(window, now) === 0 ? Math.max(0, atOnce - running) : 0;
 }
 
-export interface WantedCampaign {
-  readonly broker: string;
-  readonly offering?: string;
-  readonly plan?: string;
-  readonly space?: string;
-  readonly window?: CampaignWindow;
-  readonly atOnce?: number;
-  readonly stopAtErrorRate?: number;
-}
-
 export function newCampaign(
   id: string,
-  wanted: WantedCampaign,
+  wanted: StartCampaign,
   by: string,
   identity: CampaignData["identity"],
   now: number,

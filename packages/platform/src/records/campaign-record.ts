@@ -27,6 +27,21 @@ export interface CampaignWindow {
   readonly untilMinute: number;
 }
 
+/** What is wanted of a campaign. */
+export interface StartCampaign {
+  readonly broker: string;
+  /** Ids; missing: all. */
+  readonly offering?: string;
+  readonly plan?: string;
+  readonly space?: string;
+  /** Hours of the day in UTC, as minutes after midnight; over midnight if it ends before it begins. Missing: at any time. */
+  readonly window?: CampaignWindow;
+  /** Upgrades under way at a time. Default 5. */
+  readonly atOnce?: number;
+  /** It stops when more than this part of what has ended failed, from 0 to 1, once ten have ended or three failed in a row. Default 0.2. */
+  readonly stopAtErrorRate?: number;
+}
+
 export interface CampaignData {
   readonly id: string;
   readonly broker: string;
