@@ -30,7 +30,7 @@ async function lagging(count: number) {
     });
     return view as CampaignView;
   };
-  return { server, lab, campaigns, upgraded, reach };
+  return { server, lab, campaigns, upgraded, reach, store: lab.store };
 }
 
 test("E10-53: a campaign upgrades every instance of a plan that lags behind, and no other, once", async () => {
@@ -87,6 +87,40 @@ test("E10-53: of a campaign that is cancelled, what has not begun never does", a
   expect(view.counts.dropped).toBeGreaterThanOrEqual(6);
   expect(new Set(upgraded()).size).toBeLessThanOrEqual(2);
   await expect(campaigns.retry(id, olga)).rejects.toMatchObject({ code: "too-late" });
+});
+
+test("E10-53: a cancel that comes while instances are looked for is not lost", async () => {
+  const { campaigns, reach, upgraded, store } = await lagging(3);
+  const find = store.find.bind(store);
+  const started = campaigns.start({ broker: "acme" }, olga);
+  store.find = async (query) => {
+    const found = await find(query);
+    store.find = find;
+    await campaigns.cancel((await started).id, olga);
+    return found;
+  };
+  const view = await reach((await started).id, ({ endedAt }) => endedAt !== null);
+  expect(view).toMatchObject({ state: "cancelled", counts: { pending: 0, running: 0, succeeded: 0 } });
+  expect(upgraded()).toEqual([]);
+});
+
+test("E10-53: a retry that comes in the moment in which a campaign ends is carried out", async () => {
+  const { campaigns, server, reach, store } = await lagging(3);
+  server.reply = () => ({ status: 400, body: { description: "out of disk" } });
+  const { id } = await campaigns.start({ broker: "acme", plan: "postgres-small-id" }, olga);
+  const commit = store.commit.bind(store);
+  let retried: Promise<unknown> | undefined;
+  store.commit = (change) => {
+    // Comes next, before the operation that has just found nothing more to do can end.
+    if (retried === undefined && change.state.includes('"state":"stopped"')) {
+      server.reply = undefined;
+      retried = campaigns.retry(id, olga);
+    }
+    return commit(change);
+  };
+  const view = await reach(id, ({ state, counts }) => state === "finished" && counts.failed === 0);
+  expect(view.counts).toMatchObject({ succeeded: 3, pending: 0, running: 0 });
+  await retried;
 });
 
 test("E10-53: outside of its window a campaign waits, and goes on when it opens", async () => {

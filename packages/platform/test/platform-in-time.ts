@@ -1,3 +1,4 @@
+import type { Store } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
 import { type ManualClock, manualClock } from "@osbert/journal/testing";
 import { onTestFinished } from "vitest";
@@ -13,6 +14,8 @@ export const olga = { by: { actor: { type: "operator", subject: "olga" } }, iden
 export interface PlatformInTime {
   readonly platform: OpenedPlatform;
   readonly clock: ManualClock;
+  /** What it all is kept in. */
+  readonly store: Store;
   /** Lets time pass, step by step, until it is so. What goes over sockets takes its own time. */
   readonly passUntil: (stepMs: number, is: () => Promise<boolean> | boolean) => Promise<void>;
   /** An instance that its broker has made. */
@@ -27,7 +30,8 @@ export async function platformInTime(
   options: Partial<PlatformOptions> = {},
 ): Promise<PlatformInTime> {
   const clock = manualClock();
-  const platform = await openPlatform({ store: memoryStore({ clock: clock.wallMs }), clock, ...options });
+  const store: Store = memoryStore({ clock: clock.wallMs });
+  const platform = await openPlatform({ store, clock, ...options });
   await platform.start();
   onTestFinished(() => platform.journal.kill());
   await platform.brokers.register("acme", { url: server.url, authentication: { kind: "none" } }, olga);
@@ -47,6 +51,7 @@ export async function platformInTime(
   return {
     platform,
     clock,
+    store,
     passUntil,
     read,
     create: async (name, plan) => {

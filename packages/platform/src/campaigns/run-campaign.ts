@@ -42,11 +42,29 @@ export function runCampaign(ports: RunCampaignPorts): TypedKind<CampaignShape, "
     lane: "campaigns",
     deadlineMs: null,
     run: (operation) => operation.poll("campaign", () => lookOnce(ports, operation), { everyMs: lookMs }),
-    settle: ({ data }, _operation, outcome) =>
-      outcome.kind === "succeeded"
-        ? {}
-        : { data: { ...data, state: "stopped", message: "the campaign itself failed; it can be tried again" } },
+    settle: ({ data }, _operation, outcome) => {
+      if (outcome.kind !== "succeeded")
+        return { data: { ...data, state: "stopped", message: "the campaign itself failed; it can be tried again" } };
+      // Whoever asked for more in the moment in which it ended found it at work, and relies on that.
+      return isOver(data) ? {} : { accept: [{ kind: "run" }] };
+    },
   };
+}
+
+/** Nothing is left to do before somebody says so. */
+function isOver({ state, counts, endedAt }: CampaignData): boolean {
+  switch (state) {
+    case "finished":
+      return true;
+    case "stopped":
+      return counts.running === 0;
+    case "cancelled":
+      return endedAt !== null;
+    case "collecting":
+    case "retrying":
+    case "running":
+      return false;
+  }
 }
 
 async function lookOnce(ports: RunCampaignPorts, operation: CampaignOperation): Promise<null | undefined> {
@@ -91,8 +109,11 @@ async function collect(
     const target = resource.key.slice(keys.instances.length);
     return [{ target, from: null, to: { state: "pending", operation: null, message: null, tries: 0 } }];
   });
+  // Somebody may have cancelled it meanwhile: that stays.
   await write(operation, moves, (after) =>
-    page.next === null ? { ...after, state: "running", cursor: null } : { ...after, cursor: page.next },
+    page.next === null
+      ? { ...after, state: after.state === "collecting" ? "running" : after.state, cursor: null }
+      : { ...after, cursor: page.next },
   );
   throw new RetryLater("there is more to do", { afterMs: 10 });
 }
@@ -104,7 +125,7 @@ async function retryFailed(operation: CampaignOperation): Promise<undefined> {
   );
   const isLast = failed.length < targetsAtOnce;
   await write(operation, moves, (after) =>
-    isLast ? { ...after, state: "running", failedInARow: 0, message: null } : after,
+    isLast && after.state === "retrying" ? { ...after, state: "running", failedInARow: 0, message: null } : after,
   );
   throw new RetryLater("there is more to do", { afterMs: 10 });
 }
@@ -148,7 +169,7 @@ async function upgrade(
     const isFinished = told.state === "running" && isIdle && told.counts.pending === 0;
     return isFinished ? { ...told, state: "finished", endedAt: now(ports) } : told;
   });
-  if (after.state === "finished" || (after.state === "stopped" && after.counts.running === 0)) return null;
+  if (isOver(after)) return null;
   const closedMs = untilOpenMs(after.window, now(ports));
   if (after.counts.running === 0 && closedMs > 0) throw new RetryLater("until the window opens", { afterMs: closedMs });
   return undefined;
