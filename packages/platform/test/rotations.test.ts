@@ -123,6 +123,23 @@ test("E10-47: one that is to be renewed, and whose successor was unbound in the 
   expect(await phases()).toEqual({ "app.2": "bound" });
 });
 
+test("E10-47: one that is rotated once more in its overlap is kept for a whole overlap beside its new successor", async () => {
+  const { lab, ref, instances, phases } = await boundOnce();
+  await instances.rotate(ref, "app", "next", anna);
+  const key = keys.rotation("space", "orders", "app");
+  const data = async () => rotationRecords.resource(await lab.platform.journal.read(key))?.data;
+  await lab.passUntil(100, async () => (await data())?.state === "overlapping");
+  await lab.clock.advance(renewMs / 2);
+  await instances.unbind(ref, "next", anna);
+  await lab.passUntil(100, async () => (await phases()).next === undefined);
+  await instances.rotate(ref, "app", "other", anna);
+  await lab.passUntil(100, async () => (await data())?.successor === "other");
+  const rotatedAt = lab.clock.wallMs();
+  await lab.passUntil(5_000, async () => (await phases()).app === undefined);
+  expect(lab.clock.wallMs()).toBeGreaterThanOrEqual(rotatedAt + renewMs);
+  expect(await phases()).toEqual({ other: "bound" });
+});
+
 test("E10-31, E10-47: whoever cancels the unbind after the overlap keeps the old binding, and the rotation ends", async () => {
   const { server, lab, ref, instances, phases } = await boundOnce();
   await instances.rotate(ref, "app", "next", anna);

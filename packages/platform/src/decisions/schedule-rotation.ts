@@ -52,18 +52,18 @@ export function scheduleRotation(times: BindingTimes): TypedDecide<RotationShape
 }
 
 /**
- * Its successor is bound, whoever asked for that: the overlap begins, and then it is unbound. A renewal that waits for its time looks at once;
- * one that has its overlap behind it is not woken, or that would be cut short.
+ * Its successor is bound, whoever asked for that: the overlap begins, and then it is unbound. What was planned for it before begins anew: it may wait
+ * for its time, be in the overlap with an earlier successor, or be about to end.
  */
 export function retirePredecessor(times: BindingTimes): TypedDecide<RotationShape, null> {
   return (resource, now) => {
-    const open = resource?.open.map(({ id }) => id) ?? [];
-    if (open.length > 0)
-      return resource?.data.state === "overlapping" ? { result: null } : { result: null, change: { hurry: open } };
+    const open = resource?.open.map(({ id }) => ({ operation: id, reason: "its successor was bound" })) ?? [];
+    const renewAt = open.length > 0 ? (resource?.data.renewAt ?? now) : now;
     return {
       result: null,
       change: {
-        data: { ...times, renewAt: now, state: "scheduled", successor: null, message: null },
+        data: { ...times, renewAt, state: "scheduled", successor: null, message: null },
+        cancel: open,
         accept: [{ kind: "renew" }],
       },
     };

@@ -47,7 +47,9 @@ export function renewBinding(ports: RenewBindingPorts): TypedKind<RotationShape,
       }
       return tell(operation, { state: "failed", message: "its successor was unbound again and again" });
     },
-    settle: ({ data }, _operation, outcome) => {
+    settle: ({ data, open }, _operation, outcome) => {
+      // Another one has taken its place, and what is written is about that.
+      if (open.length > 0) return {};
       const message = outcome.kind === "failed" ? outcome.error.message.slice(0, longestMessage) : data.message;
       return {
         data: { ...data, state: outcome.kind === "succeeded" ? outcome.result.end : "over", message },
