@@ -8,6 +8,7 @@ import type {
   BindingPhase,
   DeleteMode,
   FailedIntent,
+  HoldReason,
   InstanceLock,
   InstancePolicy,
   IntentName,
@@ -116,6 +117,8 @@ export interface QueuedIntent {
   readonly state: "running" | "waiting" | "queued" | "held" | "paused" | "cancelling";
   readonly description: string | null;
   readonly heldFor: string | null;
+  /** What kinds of reasons those are. What only a delete holds goes on, or ends, by itself. */
+  readonly heldBy: readonly HoldReason["kind"][];
   readonly difference: readonly PathChange[];
   readonly overrides: readonly string[];
 }

@@ -42,7 +42,7 @@ export function withReason(command: Command, whereItStands = "; it stands in the
   return command.requiredOption("--reason <text>", `why, in your words${whereItStands}`);
 }
 
-function parseLimit(text: string): number {
+export function parseLimit(text: string): number {
   const limit = Number(text);
   if (!Number.isInteger(limit) || limit < 1 || limit > 500)
     throw new InvalidArgumentError("It must be a whole number from 1 to 500.");

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { apiDescriptions } from "@osbert/platform/api";
 import type { Shaped } from "@osbert/server/client";
 import { facts } from "../admin/print.js";
@@ -6,7 +7,7 @@ import { plainJson, plainText } from "../client/plain-text.js";
 import { queuedText, stateText } from "./instance-text.js";
 import type { IntentOptions, WaitOptions } from "./platform-options.js";
 import { PlatformProblem } from "./platform-problem.js";
-import type { PlatformSession } from "./platform-session.js";
+import { NoAnswerError, type PlatformSession } from "./platform-session.js";
 import { type Look, waitWithProgress } from "./wait-with-progress.js";
 
 type Admitted = Shaped<(typeof apiDescriptions)["createInstance"]["answer"]>;
@@ -41,9 +42,15 @@ export async function carryOutIntent(
   const { stdout, stderr } = session.surroundings;
   const asking = session.askWith({
     "if-match": options.ifRevision && `"${options.ifRevision}"`,
-    "idempotency-key": options.idempotencyKey,
+    // Also where nobody names one: a change whose answer gets lost can be asked for again.
+    "idempotency-key": options.idempotencyKey ?? (options.dryRun ? undefined : randomUUID()),
   });
-  const admitted = await wanted.ask(asking, options.dryRun ? { dry_run: "true" } : {});
+  const ask = () => wanted.ask(asking, options.dryRun ? { dry_run: "true" } : {});
+  const admitted = await ask().catch((error: unknown) => {
+    if (!(error instanceof NoAnswerError) || !error.mayHaveArrived) throw error;
+    stderr.write(`${plainText(error.message)}; asking once more, for the same change\n`);
+    return ask();
+  });
   if (admitted.result === "dry-run") {
     stdout.write(session.json ? `${asking.text()}\n` : dryRunText(admitted));
     return admitted.report?.ok === false ? exitStatuses.failed.status : exitStatuses.succeeded.status;
@@ -122,7 +129,9 @@ async function lookAt(session: PlatformSession, instance: string, operation: str
     const { state, message, intent } = await session.ask("operation", { space: session.space, instance, operation });
     if (state === "succeeded") return { kind: "ended", end: { kind: state } };
     if (state !== "open") return { kind: "ended", end: { kind: state, message: message ?? "nobody says why" } };
-    if (intent?.state !== "held") return { kind: "open", news: intent === null ? "" : queuedText(intent) };
+    // A delete ends by itself, and with it the wait for it; anything else waits for somebody.
+    const waitsForSomebody = intent?.state === "held" && intent.held_by.some((kind) => kind !== "delete");
+    if (!waitsForSomebody) return { kind: "open", news: intent === null ? "" : queuedText(intent) };
     const why = `it is held: ${intent.held_for ?? "something before it failed"}`;
     return { kind: "ended", end: { kind: "open", why } };
   } catch (error) {

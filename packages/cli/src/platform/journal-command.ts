@@ -1,6 +1,7 @@
 import { apiDescriptions } from "@osbert/platform/api";
 import { type Shaped, ShapeError } from "@osbert/server/client";
 import type { Command } from "commander";
+import { parseLimit } from "../admin/admin-command-options.js";
 import { CommandError, exitStatuses } from "../client/exit-status.js";
 import { plainJson, plainText } from "../client/plain-text.js";
 import type { Surroundings } from "../client/surroundings.js";
@@ -16,6 +17,7 @@ type Line = Shaped<(typeof apiDescriptions)["journal"]["events"]>;
 
 interface JournalOptions extends PageOptions {
   readonly follow?: boolean;
+  readonly last?: number;
 }
 
 /** `osbert platform journal`: what was asked, sent, answered and decided. */
@@ -28,17 +30,32 @@ export function registerJournal(platform: Command, surroundings: Surroundings): 
     )
     .argument("<instance>", theInstance)
     .option("-f, --follow", "go on with each line as it comes, until Ctrl-C; with --json one document a line")
+    .option("--last <number>", "only so many of the newest lines, at most 500", parseLimit)
     .action((instance: string, options: JournalOptions) =>
       runPlatformCommand(options, surroundings, `show the journal of ${instance}`, async (session) => {
         const values = { space: session.space, instance };
         if (options.follow) return follow(session, values, options.after);
-        const ask = (query: { limit: string; after: string | undefined }) => session.ask("journal", values, { query });
-        return printPage(session, ask, options, ["SEQ", "AT", "BY", "WHAT", ""], rowOf, "it is empty");
+        const { last } = options;
+        const ask = async (query: { limit: string; after: string | undefined }) => {
+          if (last === undefined) return session.ask("journal", values, { query });
+          const newest = { limit: String(last), before: behindAll };
+          const { items } = await session.ask("journal", values, { query: newest });
+          return { items: items.toReversed(), next: null };
+        };
+        return printPage(
+          session,
+          ask,
+          last === undefined ? options : { limit: last },
+          ["SEQ", "AT", "BY", "WHAT", ""],
+          rowOf,
+          "it is empty",
+        );
       }),
     );
   withPageOptions(command);
   withExamples(command, [
     { does: "what happened", command: "osbert platform journal my-db" },
+    { does: "what happened just now", command: "osbert platform journal my-db --last 20" },
     { does: "and what happens now", command: "osbert platform journal my-db --follow" },
   ]);
 }
@@ -47,6 +64,8 @@ function rowOf(line: Line): readonly string[] {
   return [String(line.seq), line.at, line.by, `${line.family} ${line.kind}`, line.summary];
 }
 
+/** The largest number that the API takes for that of a line. */
+const behindAll = "9".repeat(15);
 const pauseMs = 1_000;
 
 /** A stream that ends is asked for again, from where it was: the platform ends each after a while, and may be started anew. */

@@ -198,16 +198,22 @@ function notOurs(error: unknown): never {
   );
 }
 
+/** Nobody knows what became of a request that may have arrived. */
+export class NoAnswerError extends CommandError {
+  readonly mayHaveArrived: boolean;
+
+  constructor(message: string, mayHaveArrived: boolean, cause: unknown) {
+    super("unreachable", message, { cause });
+    this.mayHaveArrived = mayHaveArrived;
+  }
+}
+
 function noAnswer(url: string, cause: unknown, signal: AbortSignal): CommandError {
   const code = errorCodeOf(cause);
-  const kind = signal.aborted
-    ? "it did not answer in time"
-    : isNotSent(cause, signal)
-      ? "it cannot be reached"
-      : "the connection broke";
-  return new CommandError("unreachable", `no answer from the platform at ${url}: ${kind}${code && ` (${code})`}`, {
-    cause,
-  });
+  const isNever = !signal.aborted && isNotSent(cause, signal);
+  const kind = signal.aborted ? "it did not answer in time" : isNever ? "it cannot be reached" : "the connection broke";
+  const message = `no answer from the platform at ${url}: ${kind}${code && ` (${code})`}`;
+  return new NoAnswerError(message, !isNever, cause);
 }
 
 async function readText(response: Response, url: string, signal: AbortSignal): Promise<string> {

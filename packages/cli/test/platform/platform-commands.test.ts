@@ -144,6 +144,10 @@ test("the journal tells the whole story, and never a secret", async () => {
   const { stdout } = await anna("journal", "db");
   expect(stdout).toMatch(/anna +intent create/);
   expect(stdout).toMatch(/outcome succeeded/);
+  const last = (await anna("journal", "db", "--last", "2")).stdout.trimEnd().split("\n");
+  expect(last).toHaveLength(3);
+  expect(last.at(-1), "the newest line is the last").toMatch(/outcome succeeded/);
+  expect(stdout).toContain(last.at(-1));
   const everything = stdout + (await anna("journal", "db", "--json")).stdout + (await root("brokers", "--json")).stdout;
   for (const secret of ["password-of-", "secret-of-"]) expect(everything).not.toContain(secret);
 });

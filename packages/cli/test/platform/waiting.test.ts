@@ -70,6 +70,55 @@ test("a create whose instance somebody deletes, and nobody remembers, has not su
   expect(ended.stderr).toMatch(/creating db was cancelled|nobody remembers/);
 });
 
+test("a change whose answer gets lost is asked for once more, and done once", async () => {
+  const lab = await platformLab();
+  await lab.root("register", "mis", lab.broker.url);
+  await lab.anna("create", "db", "misbehaving", "good");
+  let lost = 0;
+  const between = createServer((socket) => {
+    const to = connect(Number(new URL(lab.url).port), "127.0.0.1").on("error", () => socket.destroy());
+    socket.on("error", () => to.destroy()).pipe(to);
+    to.on("data", (answer) => {
+      if (lost++ === 0) socket.destroy();
+      else socket.write(answer);
+    });
+  });
+  await once(between.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(() => void between.close());
+  const updated = await lab.run(["update", "db", "-p", "a:=1"], {
+    OSBERT_PLATFORM_URL: `http://127.0.0.1:${(between.address() as AddressInfo).port}`,
+    OSBERT_PLATFORM_LOGIN: "anna:secret-of-anna",
+    OSBERT_PLATFORM_SPACE: "team",
+  });
+  expect(updated).toMatchObject({ status: 0, stdout: "db is updated\n" });
+  expect(lost).toBeGreaterThan(1);
+  const lines = await lab.platform.instances.journal(db);
+  expect(lines.filter(({ family, kind }) => family === "intent" && kind === "update")).toHaveLength(1);
+});
+
+test("E10-25: a change that is held behind somebody's delete, which is called off, is waited for, and done", async () => {
+  const lab = await platformLab();
+  await lab.root("register", "mis", lab.broker.url);
+  await lab.anna("create", "db", "misbehaving", "good");
+  lab.broker.setRules([{ call: "update", do: [{ slow: { ms: 2_000 } }] }]);
+  await lab.anna("update", "db", "-p", "a:=1", "--no-wait");
+  const waiting = lab.anna("update", "db", "-p", "b:=2");
+  await queued(lab, 2);
+  await lab.platform.instances.delete(db, {}, olga);
+  const held = async () => (await lab.platform.instances.read(db))?.queue.some(({ state }) => state === "held");
+  await expect.poll(held, { timeout: 20_000, interval: 5 }).toBe(true);
+  let looks = 0;
+  const { instances } = lab.platform;
+  const operation = instances.operation.bind(instances);
+  instances.operation = (...asked) => {
+    looks++;
+    return operation(...asked);
+  };
+  await expect.poll(() => looks, { timeout: 20_000, interval: 5 }).toBeGreaterThan(1);
+  await instances.restore(db, olga);
+  expect(await waiting).toMatchObject({ status: 0, stdout: "db is updated\n" });
+});
+
 test("a platform that is away for a moment is waited for", async () => {
   const lab = await platformLab();
   await lab.root("register", "mis", lab.broker.url);

@@ -56,6 +56,10 @@ const queuedIntent = object({
   state: choice(["running", "waiting", "queued", "held", "paused", "cancelling"]),
   description: nullable(text),
   held_for: nullable(text),
+  held_by: described(
+    list(choice(["failure", "delete", "lock", "user"])),
+    "What holds it. What only a delete holds goes on, or ends, by itself.",
+  ),
   difference: list(pathChange),
   overrides: described(list(text), "Operations before it whose changes it writes over."),
 });

@@ -49,6 +49,7 @@ export const bodyOf = {
     state: intent.state,
     description: intent.description,
     held_for: intent.heldFor,
+    held_by: intent.heldBy,
     difference: intent.difference.map(changeOf),
     overrides: intent.overrides,
   }),

@@ -102,6 +102,7 @@ function intentViews(
       state,
       description,
       heldFor: holds[id]?.map(toldReason).join("; ") ?? null,
+      heldBy: [...new Set(holds[id]?.map(({ kind }) => kind) ?? [])],
       difference: operation.kind === "update" ? ((found?.input as UpdateInput | undefined)?.difference ?? []) : [],
       // E10-5: whoever looks sees that a later will goes over an earlier one.
       overrides:

@@ -272,7 +272,7 @@ const aReport = {
 
 const aQueued: QueuedIntent = {
   ...{ operation: "op-9", op: "update", summary: "size 1 → 2", author: "bob", acceptedAt: at, ageMs: 5, position: 1 },
-  ...{ state: "queued", description: null, heldFor: null, overrides: [] },
+  ...{ state: "queued", description: null, heldFor: null, heldBy: [], overrides: [] },
   difference: [{ op: "replace", path: "/parameters/size", old: "1", value: "18446744073709551615" }],
 };
 
