@@ -189,15 +189,14 @@ class Reading {
       const known = this.#request.known.get(specId({ repository, channel: channel.channel }));
       const ref = { repository, channel: channel.channel, tag: channel.kind === "tag" ? channel.tag : "" };
       // Where no tag is found, the one that it had says more than none.
-      await this.#look({ ...ref, tag: ref.tag || (known?.ref.tag ?? "") }, async (signal) => {
+      await this.#look({ ...ref, tag: ref.tag || (known?.ref.tag ?? "") }, (signal) => {
         if (channel.kind === "tag") return channel.tag;
-        const listed = await tagsOf(signal);
-        return listed === null ? null : channel.pick(listed);
+        return tagsOf(signal).then((listed) => (listed === null ? null : channel.pick(listed)));
       });
     }
   }
 
-  async #look(ref: ChannelRef, tagOf: (signal: AbortSignal) => Promise<string | null>): Promise<void> {
+  async #look(ref: ChannelRef, tagOf: (signal: AbortSignal) => Promise<string | null> | string): Promise<void> {
     const spec = specId(ref);
     for (;;) {
       await this.#pause;
@@ -206,7 +205,8 @@ class Reading {
       const time = timeFor(this.#limits.refMs, this.#deadline);
       const { signal } = time;
       try {
-        const tag = await within(tagOf(signal), signal);
+        const found = tagOf(signal);
+        const tag = typeof found === "string" ? found : await within(found, signal);
         if (tag === null) return this.#deny(ref, spec, "the source has no such tag", false);
         return await within(this.#lookAt({ ...ref, tag }, spec, signal), signal);
       } catch (error) {

@@ -198,13 +198,18 @@ function answerOf(
   reachBy: (address: string) => Reach,
 ): HttpAnswer {
   const { statusCode = 0, headers, socket } = incoming;
+  // Now: a socket that was closed does not tell it any more.
+  const { remoteAddress = "" } = socket;
   // Without a listener, an error of a body that nobody reads would end the process.
   incoming.on("error", () => undefined);
   const retryAfter = headers["retry-after"];
   return {
     status: statusCode,
     headers,
-    reach: reachBy(socket.remoteAddress ?? ""),
+    // Of few answers anybody wants to know.
+    get reach() {
+      return reachBy(remoteAddress);
+    },
     stream: incoming,
     failure,
     retryAfterMs: retryAfter === undefined ? undefined : parseRetryAfter(retryAfter, Date.now),
