@@ -9,8 +9,14 @@ export interface Figure {
 }
 
 /** At most so many times as much. */
-export function atMost(what: string, mine: number, theirs: number, times: number, unit: Unit): Figure {
-  const ratio = mine / theirs;
+export function atMost(
+  what: string,
+  mine: number,
+  theirs: number,
+  times: number,
+  unit: Unit,
+  ratio = mine / theirs,
+): Figure {
   const absolute = `${unit(mine)} against ${unit(theirs)}`;
   return { what, measured: `${ratio.toFixed(2)} ×`, target: `≤ ${times} ×`, isMet: ratio <= times, absolute };
 }
@@ -40,6 +46,22 @@ export async function inTurns<Name extends string>(
       if (round > 0) measured.set(name, [...(measured.get(name) ?? []), value]);
     }
   return Object.fromEntries(names.map((name) => [name, median(measured.get(name) ?? [])])) as Record<Name, number>;
+}
+
+/** Two contestants in turns: their medians, and the median of the ratios of each round, in which the machine was as busy for both. */
+export async function ratioInTurns(
+  rounds: number,
+  mine: (round: number) => Promise<number>,
+  theirs: (round: number) => Promise<number>,
+): Promise<{ readonly mine: number; readonly theirs: number; readonly ratio: number }> {
+  const all: { readonly mine: number; readonly theirs: number }[] = [];
+  for (let round = 0; round <= rounds; round++) all.push({ mine: await mine(round), theirs: await theirs(round) });
+  const counted = all.slice(1);
+  return {
+    mine: median(counted.map((each) => each.mine)),
+    theirs: median(counted.map((each) => each.theirs)),
+    ratio: median(counted.map((each) => each.mine / each.theirs)),
+  };
 }
 
 export async function timeOf(work: () => Promise<unknown>): Promise<number> {

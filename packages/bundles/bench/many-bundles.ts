@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
-import { atMost, type Figure, inTurns, kilobytes, median, megabytes, ms, perSecond } from "./figure.js";
+import { atMost, type Figure, inTurns, kilobytes, median, megabytes, ms, perSecond, ratioInTurns } from "./figure.js";
 import { ServerProcess } from "./server-process.js";
 
 const startWithinMs = 2_000;
@@ -58,10 +58,7 @@ export async function manyBundles(
       bytesOf.push(told.writtenBytes);
       return told.tookMs;
     };
-    const changes = await inTurns(2 * rounds, {
-      large: change(large, written.large),
-      small: change(small, written.small),
-    });
+    const changes = await ratioInTurns(2 * rounds, change(large, written.large), change(small, written.small));
     const bare = await start("bare", join(folder, "catalog.json"));
     const agent = new Agent({ keepAlive: true, maxSockets: connections });
     const load = async (server: ServerProcess) => catalogsPerSecond(await server.port, agent, forMs);
@@ -80,7 +77,7 @@ export async function manyBundles(
       },
       atMost(
         `one bundle of ${count} changes, from the end of the reading to the new catalog, against one of ${few}`,
-        ...([changes.large, changes.small, mostTimes, ms] as const),
+        ...([changes.mine, changes.theirs, mostTimes, ms, changes.ratio] as const),
       ),
       atMost(
         "the bytes that are written for it",

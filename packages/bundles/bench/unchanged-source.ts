@@ -10,7 +10,7 @@ import {
   type StoredSource,
 } from "@osbert/bundles";
 import { type LeftOut, startRegistry } from "../../../tools/servers.js";
-import { atMost, type Figure, inTurns, ms, timeOf } from "./figure.js";
+import { atMost, type Figure, ms, ratioInTurns, timeOf } from "./figure.js";
 import { pushArtifact } from "./push-artifact.js";
 
 const never = new AbortController().signal;
@@ -39,19 +39,19 @@ export async function unchangedSource(repositories: number, rounds: number): Pro
     if (specs.size !== repositories) throw new Error(`${specs.size} of ${repositories} repositories were read`);
     const stored = { data: first.data, specs };
     const agent = new Agent({ keepAlive: true, maxSockets: concurrency });
-    const { mine, bare } = await inTurns(rounds, {
-      mine: (round) =>
-        timeOf(async () => {
-          const change = decide(stored, await read(stored, `run-${round}`));
-          if (!change.quiet) throw new Error("an unchanged source has changed something");
-        }),
-      bare: () =>
-        timeOf(() =>
-          sideBySide(names, concurrency, (name) => head(`${registry.url}/v2/${name}/manifests/latest`, agent)),
-        ),
-    });
+    const reading = (round: number) =>
+      timeOf(async () => {
+        const change = decide(stored, await read(stored, `run-${round}`));
+        if (!change.quiet) throw new Error("an unchanged source has changed something");
+      });
+    const bare = () =>
+      timeOf(() =>
+        sideBySide(names, concurrency, (name) => head(`${registry.url}/v2/${name}/manifests/latest`, agent)),
+      );
+    const { mine, theirs, ratio } = await ratioInTurns(2 * rounds, reading, bare);
     agent.destroy();
-    return atMost(`reading ${repositories} unchanged repositories, against bare HEAD requests`, mine, bare, 1.5, ms);
+    const what = `reading ${repositories} unchanged repositories, against bare HEAD requests`;
+    return atMost(what, mine, theirs, 1.5, ms, ratio);
   } finally {
     await registry.stop();
   }
