@@ -519,7 +519,9 @@ export class Draft {
   }
 
   #append(kind: string, payload: Json, attribution: Attribution, operation: string | null): number {
-    const body = toJsonText({ ...attribution, payload }, limits.jsonBytes, `the ${kind} entry`);
+    // Every entry comes by here: to add a member to what was spread would cost more than to write it.
+    const { actor, cause, requestId, trace } = attribution;
+    const body = toJsonText({ actor, cause, requestId, trace, payload }, limits.jsonBytes, `the ${kind} entry`);
     this.entries.push({ kind, operation, body });
     if (operation === null && kind !== "pruned") {
       this.state = {

@@ -133,10 +133,10 @@ export class Registrations implements Brokers {
   ): readonly OfferedService[] {
     const names = broker === undefined ? this.#ports.copies.names() : [broker];
     return names.flatMap((name) =>
-      offeringsOf(name).map(({ offering, leftAt, plansLeft }) => ({
-        ...{ broker: name, offering, leftAt },
-        plansLeft: Object.keys(plansLeft),
-      })),
+      offeringsOf(name).map(({ offering, leftAt, plansLeft: left }) => {
+        const plansLeft = Object.keys(left);
+        return { broker: name, offering, leftAt, plansLeft };
+      }),
     );
   }
 

@@ -1,6 +1,6 @@
 import { PlatformError } from "../errors.js";
 import { instanceLabels } from "../records/instance-labels.js";
-import type { AdoptInput, InstanceData, InstancePolicy, PlanRef } from "../records/instance-record.js";
+import type { AdoptInput, CreateInput, InstanceData, InstancePolicy, PlanRef } from "../records/instance-record.js";
 import {
   type Admitting,
   askedBefore,
@@ -61,12 +61,16 @@ export function admitCreate(desk: Desk, wanted: WantedInstance): Admitting {
   const brief = { op, summary: `${op} ${wanted.offering.name} ${plan.name}`, paths: ["*"], plan: plan.id } as const;
   const of = { request, data };
   const osbId = wanted.osbId ?? request.newId;
-  const adoption: AdoptInput = { ...carried(of, op), osbId, plan };
+  const { identity, context, catalog } = carried(of, op);
+  // Written out: a member that is added to what was spread costs as much as half of the decision.
+  const create: CreateInput = { op, identity, catalog, context, osbId, plan, parameters, maintenance };
+  const adoption: AdoptInput = { op, identity, catalog, context, osbId, plan };
+  const { brief: kept, lane, held = false } = intentOf(of, op, brief, heldFor);
   const place = "front" as const;
   const accepted =
     op === "create"
-      ? { ...intentOf(of, op, brief, heldFor), input: { ...adoption, parameters, maintenance }, place }
-      : { ...intentOf(of, op, brief, heldFor), input: adoption, place };
+      ? { kind: "create" as const, brief: kept, lane, held, input: create, place }
+      : { kind: "adopt" as const, brief: kept, lane, held, input: adoption, place };
   return decided(
     desk,
     { data, holds: asAsked(holds, request.by), summary: brief.summary },

@@ -215,19 +215,12 @@ export function intentOf<Kind extends Accepted["kind"]>(
   readonly lane: string;
   readonly held?: boolean;
 } {
-  const whole = intentBrief({
-    ...brief,
-    by: request.by,
-    asked: request.asked,
-    ...(heldFor !== undefined && { heldFor }),
-  });
-  return {
-    kind,
-    // A plain object of texts and lists: the compiler does not take an interface for one.
-    brief: whole as unknown as NonNullable<NewOperation["brief"]>,
-    lane: brokerLane(data?.broker ?? ""),
-    ...(heldFor !== undefined && { held: true }),
-  };
+  const { by, asked } = request;
+  const whole = intentBrief(Object.assign({ by, asked }, brief, heldFor !== undefined && { heldFor }));
+  const lane = brokerLane(data?.broker ?? "");
+  // A plain object of texts and lists: the compiler does not take an interface for one.
+  const kept = whole as unknown as NonNullable<NewOperation["brief"]>;
+  return heldFor === undefined ? { kind, brief: kept, lane } : { kind, brief: kept, lane, held: true };
 }
 
 /** What every intent carries. */
@@ -257,20 +250,14 @@ export function decided(
   const raised = raiseRevision(data, now, request.by, summary);
   const expected = [...left, ...expectedOf(change)];
   const asked: AskedBefore = { body: request.asked, after: resource?.seq ?? 0, at: now };
+  const parts =
+    request.keyPart === null
+      ? change.parts
+      : { ...change.parts, [request.keyPart]: asked, ...forgotten(resource, now) };
+  const commit = { data: { ...raised, held: holds, phase: phaseOf(data, expected, holds) } };
   return {
     result: { kind: "accepted" },
-    change: {
-      ...change,
-      data: { ...raised, held: holds, phase: phaseOf(data, expected, holds) },
-      ...holdChange(left, holds),
-      ...((change.parts !== undefined || request.keyPart !== null) && {
-        parts: {
-          ...change.parts,
-          ...(request.keyPart !== null && { [request.keyPart]: asked }),
-          ...forgotten(resource, now),
-        },
-      }),
-    },
+    change: Object.assign(commit, change, holdChange(left, holds), parts !== undefined && { parts }),
   };
 }
 

@@ -7,10 +7,15 @@ const mostBytes = 1_000;
 
 /** What an intent says of itself in a word. What does not fit is left out in a way that makes it wait rather than run too early. */
 export function intentBrief(brief: IntentBrief): IntentBrief {
-  const short = shortTexts(brief, 60);
+  const short = isShort(brief, 60) ? brief : shortTexts(brief, 60);
   if (fits(short)) return short;
   const bare: IntentBrief = { ...short, paths: brief.paths.length === 0 ? [] : ["*"] };
   return fits(bare) ? bare : shortTexts(bare, 20);
+}
+
+/** Most are: those are not copied. */
+function isShort({ summary, by, plan, heldFor }: IntentBrief, most: number): boolean {
+  return summary.length <= most + 20 && by.length <= most && (plan?.length ?? 0) <= most && heldFor === undefined;
 }
 
 function shortTexts(brief: IntentBrief, most: number): IntentBrief {

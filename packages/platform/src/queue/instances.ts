@@ -326,8 +326,10 @@ export class JournalInstances implements Instances {
   async #create(ref: InstanceRef, wanted: CreateInstance, osbId: string | null, asking: Asking): Promise<Admitted> {
     checkParameters(wanted.parameters);
     const found = this.#found(ref, wanted);
+    const { broker, offering, plan, maintenance } = found;
     const { parameters = null, policy = {} } = wanted;
-    const decide = (desk: Desk) => admitCreate(desk, { ...found, parameters, policy, osbId });
+    const asked = { broker, offering, plan, maintenance, parameters, policy, osbId };
+    const decide = (desk: Desk) => admitCreate(desk, asked);
     return this.#ask(
       ref,
       osbId === null ? "create" : "adopt",

@@ -24,10 +24,10 @@ export function resourceAfter(
   const before = resource?.open ?? [];
   const isBehind = before.length === 0 || accept.every(({ place }) => place !== "front");
   if (data === undefined || moves || !isBehind || accept.length > 1) return undefined;
-  const added = accepted.map((operation) => ({
-    ...operation,
-    state: operation.held ? ("held" as const) : ("queued" as const),
-  }));
+  const added = accepted.map((operation) => {
+    const state = operation.held ? ("held" as const) : ("queued" as const);
+    return Object.assign({ state }, operation);
+  });
   const inputs = new Map(request.inputs ?? []);
   for (const [index, { id }] of accepted.entries()) inputs.set(id, { by: request.by, input: accept[index]?.input });
   return {
