@@ -75,10 +75,10 @@ async function bareFetch({ url }: InstantBroker): Promise<void> {
   await answer.json();
 }
 
-/** Counts what is committed; claims of many at once are not of one. */
+/** Counts what is committed of instances; claims of many at once are not of one. */
 function counting(store: Store, written: { commits: number }): Store {
-  return interposedStore(store, ({ method }, go) => {
-    if (method === "commit") written.commits++;
+  return interposedStore(store, ({ method, args }, go) => {
+    if (method === "commit" && (args[0] as { readonly key: string }).key.startsWith("instance/")) written.commits++;
     return go();
   });
 }

@@ -17,7 +17,7 @@ await measure(async ({ folder, quick }) => {
   const [instances, idleMs, hours] = quick ? [4_000, 2_000, 2] : [100_000, 10_000, 2];
   const broker = await startBroker(String(hourMs / 1_000));
   // As much as it takes until everything is compiled and every buffer is there.
-  const warmUp = await openPolled(join(folder, "warm-up.db"), broker, Math.min(5_000, instances));
+  const warmUp = await openPolled(join(folder, "warm-up.db"), broker, Math.min(20_000, instances));
   await warmUp.hour();
   await warmUp.stop();
   const before = await memory();
