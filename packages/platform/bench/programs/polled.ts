@@ -21,16 +21,16 @@ await measure(async ({ folder, quick }) => {
   await warmUp.hour();
   await warmUp.stop();
   const before = await memory();
-  const { hour, written, stop } = await openPolled(join(folder, "polled.db"), broker, instances);
+  const polled = await openPolled(join(folder, "polled.db"), broker, instances);
   const begun = performance.now();
-  for (let passed = 0; passed < hours; passed++) await hour();
+  for (let passed = 0; passed < hours; passed++) await polled.hour();
   const pollsPerSecond = (hours * instances * 1_000) / (performance.now() - begun);
   const after = await memory();
   const used = process.cpuUsage();
   await sleep(idleMs);
   const { user, system } = process.cpuUsage(used);
   const cpuShare = (user + system) / 1_000 / idleMs;
-  await stop();
+  await polled.stop();
   broker.end();
   const shown = instances.toLocaleString("en");
   const heapMb = (after.heapUsed - before.heapUsed) / megabyte;
@@ -47,7 +47,7 @@ await measure(async ({ folder, quick }) => {
     ),
     atMost(
       "commits for a poll that sees nothing new",
-      ...([written.commits / (hours * instances), 1, count] as const),
+      ...([polled.written.commits / (hours * instances), 1, count] as const),
       `${Math.round(pollsPerSecond).toLocaleString("en")} polls a second while all were due`,
     ),
   ];
