@@ -28,7 +28,11 @@ function reportOf(end: "killed" | CrashReport): CrashReport {
 }
 
 test("E10-20: what a platform hears late, because it stood still while another went on, is no outcome", async () => {
-  const catalog = catalogOf({ misbehaving: ["good"], unfetchable: ["unfetchable-good"] });
+  const catalog = catalogOf({
+    misbehaving: ["good"],
+    unfetchable: ["unfetchable-good"],
+    rotatable: ["rotatable-good"],
+  });
   const broker = await catalogServer({ catalog });
   const config = { store: sharedStore(), url: broker.url, instances: 2 };
   // The answers to the first creates come when all is over, and say something else than those to the second ones.

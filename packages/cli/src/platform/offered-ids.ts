@@ -8,11 +8,11 @@ export interface NamedOffer {
   readonly plan?: string;
 }
 
-/** Their ids, for the routes that take ids. Names of plans are for one service, and of services for one broker. */
+/** Their ids and their broker, for the routes that take ids. Names of plans are for one service, and of services for one broker. */
 export async function offeredIds(
   session: PlatformSession,
   { broker, service, plan }: NamedOffer,
-): Promise<{ readonly offering?: string; readonly plan?: string }> {
+): Promise<{ readonly broker?: string; readonly offering?: string; readonly plan?: string }> {
   if (service === undefined) {
     if (plan !== undefined) throw new CommandError("usage", "--plan is the plan of a service: say --service, too");
     return {};
@@ -26,13 +26,13 @@ export async function offeredIds(
     const brokers = found.map((one) => one.broker).join(", ");
     throw new CommandError("usage", `several brokers offer ${service} (${brokers}); say --broker`);
   }
-  if (plan === undefined) return { offering: offering.id };
+  if (plan === undefined) return { broker: offering.broker, offering: offering.id };
   const id = offering.plans.find((one) => one.name === plan || one.id === plan)?.id;
   if (id === undefined) {
     const plans = offering.plans.map(({ name }) => name).join(", ");
     throw new CommandError("usage", `${service} has no plan ${plan}; it has: ${plans}`);
   }
-  return { offering: offering.id, plan: id };
+  return { broker: offering.broker, offering: offering.id, plan: id };
 }
 
 /** Names of services and plans by their ids, as far as they are offered. */

@@ -12,8 +12,10 @@ import { registerLookCommands } from "./look-commands.js";
 import { registerOrphanCommands } from "./orphan-commands.js";
 import { platformGroup } from "./platform-group.js";
 import { registerPolicy } from "./policy-command.js";
+import { registerQuotaCommands } from "./quota-commands.js";
 import { registerRotations } from "./rotation-commands.js";
 import { registerTargetCommands } from "./target-commands.js";
+import { registerVisibilityCommands } from "./visibility-commands.js";
 
 /** `osbert platform …`: for those who use a platform, and those who care for its brokers. */
 export function registerPlatformCommands(program: Command, surroundings: Surroundings = processSurroundings()): void {
@@ -31,4 +33,6 @@ export function registerPlatformCommands(program: Command, surroundings: Surroun
   registerRotations(platform, surroundings);
   registerCampaignCommands(platform, surroundings);
   registerFreezeCommands(platform, surroundings);
+  registerQuotaCommands(platform, surroundings);
+  registerVisibilityCommands(platform, surroundings);
 }

@@ -158,3 +158,41 @@ test("E10-47: bindings that are being renewed are listed, and one that is rotate
     .toMatch(/^team +db +app +overlapping .* app\.2/m);
   expect((await root("rotations", "--all-spaces")).stdout).toMatch(/^team +db +app +overlapping/m);
 });
+
+test("a quota is set by names, tells what is used, refuses what is too much, and is removed", async () => {
+  const { broker, root, anna } = await platformLab();
+  await root("register", "mis", broker.url);
+  expect(await anna("quotas", "list")).toMatchObject({ status: 0, stdout: "none holds here\n" });
+  expect(await root("quotas", "set", "few", "--limit", "many")).toMatchObject({ status: 2 });
+  const set = ["quotas", "set", "few", "--limit", "1", "--service", "misbehaving", "--plan", "good"];
+  expect(await anna(...set)).toMatchObject({ status: 1 });
+  expect(await root(...set)).toMatchObject({ status: 0, stdout: "few allows 1 in each space\n" });
+  expect((await anna("create", "db", "misbehaving", "good")).status).toBe(0);
+  expect((await anna("quotas", "list")).stdout).toMatch(/^few +broker mis, service misbehaving, plan good +1 +1$/m);
+  expect((await root("quotas", "list", "--all-spaces")).stdout).toMatch(/^few +each +broker mis, .* 1 +root/m);
+  expect(await anna("create", "other", "misbehaving", "good")).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining("few"),
+  });
+  expect(await root("quotas", "remove", "few")).toMatchObject({ status: 0, stdout: "few is removed\n" });
+  expect((await anna("create", "other", "misbehaving", "good")).status).toBe(0);
+});
+
+test("a plan is offered in the spaces that a visibility names, until it is removed", async () => {
+  const { broker, root, anna } = await platformLab();
+  await root("register", "mis", broker.url);
+  const set = ["visibilities", "set", "secret", "--service", "misbehaving", "--plan", "good"];
+  expect(await root(...set)).toMatchObject({ status: 2, stderr: expect.stringContaining("offered where?") });
+  expect(await root(...set, "--in", "elsewhere", "--nowhere")).toMatchObject({ status: 2 });
+  expect(await root(...set, "--in", "elsewhere", "there")).toMatchObject({
+    status: 0,
+    stdout: "secret is set: offered in elsewhere, there\n",
+  });
+  expect((await root("visibilities", "list")).stdout).toMatch(
+    /^secret +mis +misbehaving +good +elsewhere, there +root$/m,
+  );
+  expect(await anna("create", "db", "misbehaving", "good")).toMatchObject({ status: 1 });
+  expect(await root("visibilities", "remove", "secret")).toMatchObject({ status: 0, stdout: "secret is removed\n" });
+  expect((await root("visibilities", "list")).stdout).toBe("everything is offered everywhere\n");
+  expect((await anna("create", "db", "misbehaving", "good")).status).toBe(0);
+});
