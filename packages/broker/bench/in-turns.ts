@@ -1,3 +1,5 @@
+import { median, medianRatio, ratioSpread } from "../../../tools/bench/statistics.js";
+
 /** Two contestants, each of which answers how many it did a second. */
 export interface Contest {
   readonly ours: () => Promise<number>;
@@ -28,21 +30,12 @@ export async function inTurns({ ours, ceiling }: Contest, rounds: number): Promi
     mine.push(reached);
     theirs.push(reference);
   }
-  const ratios = mine.map((reached, round) => reached / (theirs[round] ?? Number.NaN));
   return {
-    ratio: quantile(ratios, 0.5),
-    spread: [quantile(ratios, 0.25), quantile(ratios, 0.75)],
-    oursPerSecond: quantile(mine, 0.5),
-    ceilingPerSecond: quantile(theirs, 0.5),
+    ratio: medianRatio(mine, theirs),
+    spread: ratioSpread(mine, theirs),
+    oursPerSecond: median(mine),
+    ceilingPerSecond: median(theirs),
   };
 }
 
 const warmUps = 2;
-
-function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (sorted.length - 1) * share;
-  const below = sorted[Math.floor(at)] ?? Number.NaN;
-  const above = sorted[Math.ceil(at)] ?? Number.NaN;
-  return below + (above - below) * (at - Math.floor(at));
-}

@@ -1,7 +1,10 @@
 import { memoryStore } from "@osbert/journal/memory";
 import { expect, test } from "vitest";
+import { admitCreate, type WantedInstance } from "../src/decisions/admit-create.js";
 import { askedBefore, type Desk } from "../src/decisions/desk.js";
+import { type Holds, withHold } from "../src/decisions/queue-state.js";
 import type { Admitted, PlatformError } from "../src/index.js";
+import { instanceLabels, osbIdLabelName } from "../src/records/instance-labels.js";
 import { type BindingRecord, instances } from "../src/records/instance-record.js";
 import { type QueueLab, queueLab } from "./queue-lab.js";
 
@@ -164,4 +167,56 @@ test("E10-34: what is being called off is not the same request: who asks again m
     }) as unknown as Desk;
   expect(askedBefore(desk(false))).toEqual({ kind: "repeated", operation: "1-a" });
   expect(askedBefore(desk(true))).toBeUndefined();
+});
+
+test("an unbind that a delete waits for cannot be cancelled: the delete would go out with the binding still there", async () => {
+  const lab = await ready();
+  lab.answer(operationOf(await lab.instances.bind(lab.ref, { name: "app" }, lab.asks("anna"))));
+  await emptied(lab);
+  await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("anna"));
+  const unbind = (await lab.see()).queue.find(({ op }) => op === "unbind")?.operation ?? "";
+  expect(await refused(lab.instances.cancel(lab.ref, unbind, lab.asks("anna")))).toMatchObject({ code: "deleting" });
+});
+
+test("what others are to come after is not held: they would come before it", async () => {
+  const lab = await ready();
+  await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  const first = await update(lab, '{"b":2}', "bert");
+  await lab.instances.delete(lab.ref, { mode: "after", after: first }, lab.asks("dora"));
+  expect(await refused(lab.instances.hold(lab.ref, first, "later", lab.asks("bert")))).toMatchObject({ code: "busy" });
+});
+
+test("an instance whose create was sent is not created anew at another broker, where nobody knows its id", () => {
+  const id = "sent-before";
+  const data = {
+    phase: "failed",
+    applied: null,
+    broker: "a",
+    offering: { id: "o", name: "o" },
+    osbId: id,
+    id: "i",
+    held: {},
+  };
+  const desk = {
+    request: { keyPart: null, asked: "hash", by: "anna", ifMatch: null },
+    data,
+    queue: [],
+    holds: {},
+  } as unknown as Desk;
+  const wanted = { broker: "b", offering: { id: "o", name: "o" }, osbId: null } as unknown as WantedInstance;
+  expect(() => admitCreate(desk, wanted)).toThrow(/abandon that before/);
+});
+
+test("reasons to be held do not add up until the instance is too large to be kept", () => {
+  let holds: Holds = {};
+  for (let failure = 0; failure < 500; failure++)
+    holds = withHold(holds, ["one"], { kind: "failure", operation: `${failure}-x`, message: "no ".repeat(400) });
+  expect(JSON.stringify(holds).length).toBeLessThan(15_000);
+  expect(holds.one?.at(-1)).toMatchObject({ operation: "499-x" });
+});
+
+test("an unmanaged instance keeps its id from being adopted by another, and no broker from being removed", () => {
+  const data = { broker: "b", phase: "unmanaged" as const, applied: null, osbId: "x", adoptingId: null };
+  expect(Object.keys(instanceLabels(data))).toEqual([osbIdLabelName]);
 });

@@ -221,3 +221,54 @@ test("a delete that comes after all others counts what they bind: it is refused,
   lab.answerAll();
   expect(await emptied(lab)).toMatchObject({ phase: "gone" });
 });
+
+/** A create that was sent, stopped by a delete that was taken back, and not taken up again yet: it has the id that was sent. */
+async function resumedCreate(): Promise<{ readonly lab: QueueLab; readonly create: string; readonly osbId: string }> {
+  const store = memoryStore();
+  const before = await queueLab({ store });
+  await before.journal.start();
+  before.fallSilent();
+  await sent(before, before.instances.create(before.ref, db, before.asks("anna")));
+  const lab = await stoppedAndPaused(before, store);
+  await lab.instances.delete(lab.ref, {}, lab.asks("anna"));
+  await lab.instances.restore(lab.ref, lab.asks("anna"));
+  const { osbId, queue } = await lab.see();
+  expect(queue).toMatchObject([{ op: "create", state: "queued" }]);
+  return { lab, create: queue[0]?.operation ?? "", osbId: osbId ?? "none" };
+}
+
+test("who cancels a create that goes on with what was sent does not make the instance forget it", async () => {
+  const { lab, create, osbId } = await resumedCreate();
+  await lab.instances.cancel(lab.ref, create, lab.asks("anna"));
+  expect(await lab.see()).toMatchObject({ osbId, phase: "failed" });
+  lab.answerAll();
+  await lab.journal.start();
+  const gone = operationOf(await lab.instances.delete(lab.ref, {}, lab.asks("anna")));
+  await lab.until(async () => (await lab.see()).phase === "gone");
+  expect(lab.done).toContain(gone);
+});
+
+test("nothing is folded into a create that goes on with what was sent", async () => {
+  const { lab, create, osbId } = await resumedCreate();
+  const second = await update(lab, '{"a":2}');
+  expect(await order(lab)).toEqual([create, second]);
+  expect((await lab.see()).osbId).toBe(osbId);
+});
+
+test("E10-30: a delete that was sent is not made one that can be taken back by asking for it more urgently", async () => {
+  const lab = await ready();
+  const gone = await sent(lab, lab.instances.delete(lab.ref, { mode: "drain" }, lab.asks("dora")));
+  expect(operationOf(await lab.instances.delete(lab.ref, {}, lab.asks("anna")))).toBe(gone);
+  expect(await refused(lab.instances.restore(lab.ref, lab.asks("anna")))).toMatchObject({ code: "too-late" });
+});
+
+test("an unbind that is called off leaves a bind that is under way as that", async () => {
+  const store = memoryStore();
+  const before = await ready({ store });
+  before.fallSilent();
+  await sent(before, before.instances.bind(before.ref, { name: "app" }, before.asks("anna")));
+  const lab = await stoppedAndPaused(before, store);
+  await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("dora"));
+  await lab.instances.restore(lab.ref, lab.asks("dora"));
+  expect((await lab.see()).bindings).toMatchObject([{ name: "app", phase: "binding" }]);
+});

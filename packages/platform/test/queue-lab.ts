@@ -5,6 +5,7 @@ import { memoryStore } from "@osbert/journal/memory";
 import type { ServiceOffering } from "@osbert/protocol";
 import { onTestFinished } from "vitest";
 import type { BrokerPort } from "../src/brokers/broker-port.js";
+import { bindingPart } from "../src/decisions/binding-part.js";
 import { readsInterrupted } from "../src/decisions/interrupted.js";
 import type { Asking, InstanceView } from "../src/index.js";
 import { JournalInstances } from "../src/queue/instances.js";
@@ -81,7 +82,12 @@ export async function queueLab({
       },
       { everyMs: 10 },
     );
-    if (answer.kind === "done") return;
+    if (answer.kind === "done") {
+      const part = operation.kind === "bind" ? bindingPart(operation.part) : undefined;
+      const record = part && (await operation.parts([part])).get(part);
+      if (part && record) await operation.change({ parts: instances.part(part, { ...record, answer: "{}" }) });
+      return;
+    }
     // As all that could not be made: its id is never used again.
     if (operation.kind === "create") await operation.change(({ data }) => ({ data: { ...data, osbId: null } }));
     throw refusal(answer.message ?? "no", answer.failed === true ? "operation failed" : "rejected", answer.usable);

@@ -38,8 +38,12 @@ export function admitCreate(desk: Desk, wanted: WantedInstance): Admitting {
   if (known !== undefined) return { result: known };
   if (desk.data !== undefined) checkMatch(desk);
   const before = replaceable(desk, op);
-  // What it was would be at its broker, and nobody would know of it.
-  if (op === "adopt" && before != null && before.osbId !== null && before.osbId !== wanted.osbId)
+  // What it was would be at its broker, and nobody would know of it. A create has the ledger of its own broker look for that.
+  const isAsBefore =
+    op === "adopt"
+      ? before?.osbId === wanted.osbId
+      : before?.broker === wanted.broker && before.offering.id === wanted.offering.id;
+  if (before != null && before.osbId !== null && !isAsBefore)
     throw new PlatformError("exists", `the instance is ${before.osbId} at its broker; abandon that before`, {
       details: { phase: before.phase, id: before.id },
     });

@@ -47,8 +47,9 @@ export function admitDelete(desk: Desk, wanted: WantedDelete): Admitting {
   const known = askedBefore(desk);
   if (known !== undefined) return { result: known };
   const open = desk.queue.find(({ kind, cancelled }) => kind === "delete" && !cancelled);
-  // The second one is the same wish: an older revision does not stand in its way.
-  if (open !== undefined && !isStronger(wanted.mode, open.brief.mode ?? "preempt"))
+  // The second one is the same wish: an older revision does not stand in its way. What was sent cannot go any sooner (E10-30).
+  const isSooner = open !== undefined && isStronger(wanted.mode, open.brief.mode ?? "preempt");
+  if (open !== undefined && (!isSooner || (open.sent && wanted.mode !== "abandon")))
     return { result: { kind: "repeated", operation: open.id } };
   checkMatch(desk);
   const { mode, reason } = wanted;

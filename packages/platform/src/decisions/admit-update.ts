@@ -161,6 +161,8 @@ function foldable(desk: Desk, { op, after }: WantedUpdate): QueuedOperation | un
   const { queue, request } = desk;
   const [create, ...others] = queue;
   if (create?.kind !== "create" || others.length > 0 || op !== "update" || after.length > 0) return undefined;
+  // It goes on with what an earlier one sent, and must send the same.
+  if (desk.data?.osbId != null) return undefined;
   const isSameAuthor = authorOf(desk, create.id) === request.by;
   return isSameAuthor && !create.started && !create.held && !create.cancelled ? create : undefined;
 }

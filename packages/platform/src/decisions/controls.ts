@@ -33,6 +33,8 @@ export function control(desk: Desk, asked: Control): Admitting {
       if (operation.started) throw tooLate(operation, "it has begun, and cannot be held any more");
       // What is held stands aside: the delete would go out with the binding still there.
       if (operation.kind === "unbind") checkNotDeleting(desk);
+      if (named(operation.id, desk.queue).some(({ cancelled, held }) => !cancelled && !held))
+        throw new PlatformError("busy", "something is to come after it, and would come before it: hold that first");
       const reason = { kind: "user" as const, by: desk.request.by, message: asked.reason };
       const others = withoutHold(desk.holds, ({ kind }, id) => kind === "user" && id === operation.id);
       return controlled(desk, asked.action, { data, holds: withHold(others, [operation.id], reason) }, operation.id);
@@ -84,9 +86,13 @@ function cancel(desk: Desk, data: InstanceData, id: string): Admitting {
   const operation = openOperation(desk, id);
   if (operation.kind === "delete") return restore(desk, data);
   if (operation.sent) throw tooLate(operation, "the broker has been asked, and cannot be stopped"); // E10-32
+  // As with hold.
+  if (operation.kind === "unbind") checkNotDeleting(desk);
   const makesIt = operation.kind === "create" || operation.kind === "adopt";
-  // Where an earlier one failed, what waits has outlived that, and this: it is for those who asked for it to say.
-  if (makesIt && data.applied === null && data.failures.length === 0) return forget(desk, data, id);
+  // Where an earlier one failed, what waits has outlived that, and this: it is for those who asked for it to say. With an id, something was sent
+  // by an earlier one that this one goes on with: only a delete finds out what became of it.
+  const isNothingThere = data.applied === null && data.osbId === null;
+  if (makesIt && isNothingThere && data.failures.length === 0) return forget(desk, data, id);
   const behind = desk.queue.slice(desk.queue.indexOf(operation) + 1);
   const waiting = behind.filter(({ started, cancelled }) => !started && !cancelled);
   const { paths, plan } = operation.brief;
@@ -103,7 +109,20 @@ function cancel(desk: Desk, data: InstanceData, id: string): Admitting {
     { kind: "failure", operation: id, message },
   );
   const change = { cancel: [{ operation: id, reason: `cancelled by ${desk.request.by}` }] };
-  return controlled(desk, "cancel", { data, holds, ending: new Set([id]) }, id, change);
+  // Without a create, what may be there is as after one that failed: it is corrected, retried or deleted.
+  const failure = {
+    operation: id,
+    op: operation.brief.op,
+    paths: ["*"],
+    class: "cancelled",
+    message,
+    repeatable: true,
+  };
+  const left =
+    makesIt && data.applied === null && data.failures.length === 0
+      ? { ...data, failures: [{ ...failure, at: desk.now }] }
+      : data;
+  return controlled(desk, "cancel", { data: left, holds, ending: new Set([id]) }, id, change);
 }
 
 /** A create that was never sent: nothing is there, and what is queued behind it has nothing to change. */

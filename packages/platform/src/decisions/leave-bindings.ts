@@ -35,7 +35,7 @@ function leftOfBind(record: BindingRecord, sent: boolean, message: string): Bind
 }
 
 function leftOfUnbind(record: BindingRecord, sent: boolean, message: string): BindingRecord {
-  if (!sent) return { ...record, phase: "bound" };
+  if (!sent) return unended(record);
   return { ...record, phase: "unbind-rejected", message: `nobody knows whether it is there: ${message}` };
 }
 
@@ -45,4 +45,9 @@ export function leavesBindings(outcome: TypedOutcome<unknown>): boolean {
     outcome.kind === "cancelled" &&
     (outcome.reason === cancelReasons.abandoned || outcome.reason === cancelReasons.unmanaged)
   );
+}
+
+/** The binding as it was before: its bind may still be under way, or have failed meanwhile. */
+export function unended(record: BindingRecord): BindingRecord {
+  return record.phase === "unbinding" ? { ...record, phase: record.answer === null ? "binding" : "bound" } : record;
 }

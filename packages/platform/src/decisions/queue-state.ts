@@ -7,6 +7,7 @@ import type {
   IntentBrief,
   Phase,
 } from "../records/instance-record.js";
+import { shortened } from "./revision.js";
 
 export type InstanceResource = TypedResource<InstanceShape>;
 export type InstanceChange = TypedChange<InstanceShape>;
@@ -93,8 +94,13 @@ export function holdsOf(data: InstanceData, queue: readonly QueuedOperation[]): 
   return Object.fromEntries(known);
 }
 
+/** As many as failures are kept: of an older one nobody could say any more that it was corrected. */
+const keptReasons = 50;
+
 export function withHold(holds: Holds, operations: readonly string[], reason: HoldReason): Holds {
-  const more = operations.map((id) => [id, [...(holds[id] ?? []), reason]] as const);
+  // Each of many operations has each of many reasons: what a broker said at length is in the journal.
+  const brief = "message" in reason ? { ...reason, message: shortened(reason.message, 200) } : reason;
+  const more = operations.map((id) => [id, [...(holds[id] ?? []), brief].slice(-keptReasons)] as const);
   return { ...holds, ...Object.fromEntries(more) };
 }
 

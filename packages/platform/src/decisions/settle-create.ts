@@ -7,7 +7,11 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
   const ending = endingOf(resource, operation, outcome);
   const { data, queue, holds } = ending;
   if (outcome.kind === "cancelled" || isOver(data))
-    return endedQuietly(resource, operation, { data: { adoptingId: null } });
+    return {
+      ...endedQuietly(resource, operation, { data: { adoptingId: null } }),
+      // The claim is over, and with it what told others of it.
+      ...(operation.kind === "adopt" && { labels: instanceLabels({ ...data, adoptingId: null }) }),
+    };
   if (outcome.kind === "succeeded") {
     const { osbId, dashboardUrl, applied } = outcome.result;
     const failed = new Set(data.failures.map((failure) => failure.operation));

@@ -2,7 +2,7 @@ import { type BindingRecord, instances } from "../records/instance-record.js";
 import { bindingPart } from "./binding-part.js";
 import { cancelReasons } from "./cancel-reasons.js";
 import { goneOnWith } from "./interrupted.js";
-import { leavesBindings } from "./leave-bindings.js";
+import { leavesBindings, unended } from "./leave-bindings.js";
 import { withoutHold } from "./queue-state.js";
 import { endedQuietly, endingOf, failureOf, holdingNamed, isOver, type Settle, settled } from "./settle.js";
 
@@ -31,7 +31,7 @@ export const settleUnbind: Settle<"unbind"> = (resource, operation, outcome) => 
   }
   if (leavesBindings(outcome)) return endedQuietly(resource, operation);
   if (outcome.kind === "cancelled")
-    return endedQuietly(resource, operation, { parts: instances.part(part, { ...record, phase: "bound" }) });
+    return endedQuietly(resource, operation, { parts: instances.part(part, unended(record)) });
   const { message } = failureOf(operation, ending, outcome);
   const kept: BindingRecord = { ...record, phase: "unbind-rejected", message };
   const parts = instances.part(part, kept);

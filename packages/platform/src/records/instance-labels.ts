@@ -8,12 +8,12 @@ import type { InstanceData, Phase } from "./instance-record.js";
 export function instanceLabels(
   data: Pick<InstanceData, "broker" | "phase" | "applied" | "osbId" | "adoptingId">,
 ): Record<string, string> {
-  if (isOfNoBroker.has(data.phase)) return {};
+  if (isOver.has(data.phase)) return {};
   const plan = data.applied?.plan.id;
   const osbId = data.adoptingId ?? data.osbId;
   return {
-    broker: data.broker,
-    ...(plan !== undefined && { plan: planLabel(plan) }),
+    // An unmanaged one keeps no broker from being removed, but its id from others (E10-62).
+    ...(data.phase !== "unmanaged" && { broker: data.broker, ...(plan !== undefined && { plan: planLabel(plan) }) }),
     ...(osbId !== null && { [osbIdLabelName]: osbIdLabel(data.broker, osbId) }),
   };
 }
@@ -25,8 +25,7 @@ export function osbIdLabel(broker: string, osbId: string): string {
   return createHash("sha256").update(`${broker}\n${osbId}`).digest("base64url");
 }
 
-/** These keep no broker from being removed. */
-const isOfNoBroker: ReadonlySet<Phase> = new Set(["gone", "abandoned", "unmanaged"]);
+const isOver: ReadonlySet<Phase> = new Set(["gone", "abandoned"]);
 
 /** Labels are bounded, ids of plans are not: of a longer one, what makes it rare is taken. Whoever finds instances by it compares the whole id. */
 export function planLabel(plan: string): string {
