@@ -8,7 +8,16 @@ const template = join(packageFolder, "template");
 
 /** What a project depends on. What those need is named only where it comes from files. */
 const used = ["@osbert/broker", "osbert"];
-const packed = ["@osbert/broker", "@osbert/bundles", "@osbert/journal", "@osbert/protocol", "@osbert/server", "osbert"];
+/** All packages of Osbert that `used` need, themselves among them. */
+export const packed = [
+  "@osbert/broker",
+  "@osbert/bundles",
+  "@osbert/journal",
+  "@osbert/platform",
+  "@osbert/protocol",
+  "@osbert/server",
+  "osbert",
+];
 
 /** Why there is no project, for the one who asked. Nothing was written. */
 export class CannotCreate extends Error {}

@@ -2,10 +2,23 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createProject } from "../src/create-project.js";
+import { createProject, packed as packages } from "../src/create-project.js";
 import { main } from "../src/main.js";
 
-const packed = ["osbert", ...["broker", "bundles", "journal", "protocol", "server"].map((name) => `osbert-${name}`)];
+const packed = packages.map((name) => name.replace(/^@osbert\//, "osbert-"));
+
+test("every package that a project needs of Osbert's is in the list of those that are copied", () => {
+  const rooms = new URL("../../", import.meta.url);
+  const manifests = new Map(
+    readdirSync(rooms).map((room) => {
+      const manifest = JSON.parse(readFileSync(new URL(`${room}/package.json`, rooms), "utf8"));
+      return [manifest.name as string, Object.keys(manifest.dependencies ?? {})] as const;
+    }),
+  );
+  const needed = new Set(["@osbert/broker", "osbert"]);
+  for (const name of needed) for (const each of manifests.get(name) ?? []) if (manifests.has(each)) needed.add(each);
+  expect([...packages].sort()).toEqual([...needed].sort());
+});
 
 test("a project has the folder's name, the release's packages and ids of its own", () => {
   const folder = scratch();
