@@ -42,7 +42,16 @@ async function commitForEver(caller: number): Promise<void> {
 }
 
 function say(line: string): void {
-  writeSync(1, `${line}\n`);
+  for (;;) {
+    try {
+      writeSync(1, `${line}\n`);
+      return;
+    } catch (error) {
+      // Whoever reads is slow, and the pipe is full. A line of less than 4 KiB is written whole, or not at all.
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    }
+  }
 }
 
 function newRecord(key: string): Change {
