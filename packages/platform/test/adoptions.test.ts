@@ -63,6 +63,44 @@ test("E10-62: what was adopted is not deleted by its row in the ledger, which en
   expect(lab.broker.state().instances).toEqual([]);
 });
 
+test("E10-62: an adoption that has not ended does not end the row in the ledger: if it fails, what nobody has is deleted", async () => {
+  const { lab, orphans } = await withAbandoned();
+  lab.broker.setRules([{ call: "fetch", do: "503" }]);
+  const adopt = await lab.adopt("new", "osb-old");
+  await vi.waitFor(() => expect(lab.sent()).toContain("GET osb-old"));
+  await orphans.mitigate(key, olga);
+  await vi.waitFor(async () =>
+    expect((await lab.journal.operations(key)).items).toMatchObject([
+      { description: expect.stringContaining("adopt") },
+    ]),
+  );
+  expect(deletes(lab)).toEqual([]);
+  await lab.cancel("new", adopt);
+  await lab.quiet();
+  expect(await lab.orphans()).toMatchObject([{ state: "mitigated" }]);
+  expect(lab.broker.state().instances).toEqual([]);
+});
+
+test("E10-62: a row that was held, and is released while it is adopted, ends with the adoption", async () => {
+  const { lab, orphans } = await withAbandoned();
+  lab.broker.setRules([{ call: "fetch", do: "503" }]);
+  const adopt = await lab.adopt("new", "osb-old");
+  await vi.waitFor(() => expect(lab.sent()).toContain("GET osb-old"));
+  await orphans.mitigate(key, olga);
+  lab.broker.setRules([]);
+  expect(await lab.ended("new", adopt)).toMatchObject({ kind: "succeeded" });
+  await lab.quiet();
+  expect(await lab.orphans()).toMatchObject([{ state: "dismissed" }]);
+  expect(deletes(lab)).toEqual([]);
+});
+
+test("E10-62: what was adopted is deleted with its instance, although its row in the ledger is open", async () => {
+  const { lab } = await withAbandoned();
+  expect(await lab.ended("new", await lab.adopt("new", "osb-old"))).toMatchObject({ kind: "succeeded" });
+  expect(await lab.ended("new", await lab.delete("new"))).toMatchObject({ kind: "succeeded", result: { asked: true } });
+  expect(lab.broker.state().instances).toEqual([]);
+});
+
 test("E10-62: what is being changed at the broker, and cannot be fetched, is not adopted before that is over", async () => {
   const lab = await executionLab({
     offering: "unfetchable",

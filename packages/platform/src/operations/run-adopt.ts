@@ -11,7 +11,8 @@ import type { RunPorts } from "./run-ports.js";
 /**
  * Takes on what is at a broker already. Nothing is sent that could make or change anything. In this order: that it wants the id is kept, and then
  * it looks whether anybody else has it, wants it, or deletes it. Two that want the same see each other, and none has it; the ledger, which looks
- * for owners before each DELETE, sees this one, or this one sees that it is at work (E10-62).
+ * for both before each DELETE, sees this one and waits for its end, or this one sees that it is at work, and fails (E10-62). A row that is held
+ * and released later waits, too: nothing here waits for the ledger.
  */
 export async function runAdopt(ports: RunPorts, operation: InstanceOperation<"adopt">): Promise<CreateResult> {
   const { data, input } = operation;

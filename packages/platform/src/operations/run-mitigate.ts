@@ -65,8 +65,13 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
   const call = binding === null ? "deprovision" : "unbind";
   const hints = { serviceId: data.offering.id, planId: data.plan.id };
   const look = async ({ looks, signal }: { readonly looks: number; readonly signal: AbortSignal }) => {
-    const owner = binding === null ? await ownerOf(ports, data) : undefined;
-    if (owner !== undefined) return { kind: "owned", at: ports.journal().now(), owner } as const;
+    const adopter = binding === null ? await adopterOf(ports, data) : null;
+    if (adopter?.has === true) return { kind: "owned", at: ports.journal().now(), owner: adopter.key } as const;
+    // It may still fail, and then nobody has it but this row. An adoption waits for no row, so that it ends.
+    if (adopter !== null) {
+      operation.describe("it is being adopted, and deleted if that fails");
+      throw new RetryLater("it is being adopted", { afterMs: growingPauseMs(pauses.busy, looks, random) });
+    }
     const options = { ...hints, requestId: newId(), signal };
     const came = await callBroker(
       ports,
@@ -101,9 +106,18 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
   return operation.poll(`answer to delete ${round}`, look, { everyMs: pausesAreThrown });
 }
 
-/** Who has adopted it since. The instance that it is suspected of has the id, too, until what suspects it has ended: that does not count. */
-function ownerOf({ journal }: RunPorts, { broker, instanceOsbId: osbId }: OrphanData): Promise<string | undefined> {
-  return findOwner(journal(), { broker, osbId }, (_key, data) => data.adoptingId === osbId || data.adoptedId === osbId);
+/**
+ * Who has adopted it since, or is about to. The instance that it is suspected of has the id, too, until what suspects it has ended: that does not
+ * count.
+ */
+async function adopterOf(
+  { journal }: RunPorts,
+  { broker, instanceOsbId: osbId }: OrphanData,
+): Promise<{ readonly key: string; readonly has: boolean } | null> {
+  const owner = await findOwner(journal(), { broker, osbId }, (_key, data) => data.adoptedId === osbId);
+  if (owner !== undefined) return { key: owner, has: true };
+  const claimant = await findOwner(journal(), { broker, osbId }, (_key, data) => data.adoptingId === osbId);
+  return claimant === undefined ? null : { key: claimant, has: false };
 }
 
 function awaitDeleted(
