@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { JournalOrphans } from "../src/queue/orphans.js";
 import { keys } from "../src/records/keys.js";
+import { type OrphanData, orphanRecords } from "../src/records/orphan-record.js";
 import { executionLab } from "./execution-lab.js";
 
 const operator = { by: { actor: { type: "operator", subject: "olga" } } } as const;
@@ -165,6 +166,26 @@ test("E10-26: a delete waits for what the ledger still deletes of the instance's
   await lab.ended("db", await lab.create("db"));
   await lab.ended("db", await lab.bind("db", "app"));
   expect(await lab.ended("db", await lab.delete("db"))).toMatchObject({ kind: "succeeded" });
+  expect(lab.broker.state().instances).toEqual([]);
+});
+
+test("E10-26: however many rows of bindings have ended, a delete waits for the one that has not", async () => {
+  const lab = await executionLab({
+    offering: "unfetchable",
+    policy: { orphans: "hold" },
+    rules: [{ call: "bind", do: "done-500" }],
+  });
+  await lab.ended("db", await lab.create("db"));
+  expect(await lab.ended("db", await lab.bind("db", "app"))).toMatchObject({ kind: "failed" });
+  const [left] = await lab.orphans();
+  if (left === undefined) throw new Error("the bind has left something");
+  for (let number = 0; number < 450; number++) {
+    const data: OrphanData = { ...left, bindingOsbId: `a-${1_000 + number}`, state: "mitigated", endedAt: 1 };
+    const ended = orphanRecords.decide(() => ({ result: null, change: { data, gone: true } }));
+    await lab.journal.transact(keys.orphan("broker", "osb-db", data.bindingOsbId), ended, operator);
+  }
+  expect(await lab.ended("db", await lab.delete("db"))).toMatchObject({ kind: "succeeded" });
+  expect(deletes(lab.sent())[0]).toBe("DELETE osb-db/service_bindings/osb-db-app");
   expect(lab.broker.state().instances).toEqual([]);
 });
 

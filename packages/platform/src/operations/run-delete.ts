@@ -41,6 +41,10 @@ export async function runDelete(ports: RunPorts, operation: DeleteOperation): Pr
     });
     return { asked: joined };
   }
+  // Its create was stopped after it had given the id to the ledger, and before it forgot it. What was adopted is none of the ledger's: what that has
+  // of it is from before.
+  if (data.adoptedId !== data.osbId && (await joinLedger(ports, operation, { instance: data.osbId, binding: null })))
+    return { asked: true };
   // An instance with bindings must not be deleted (P-DEL-01): what binds have left is deleted before it. If that takes long, the broker says no.
   for (const binding of await orphanedBindings(ports, data.broker, data.osbId))
     await joinLedger(ports, operation, { instance: data.osbId, binding }, ports.pauses.recreateMs);
@@ -80,17 +84,26 @@ async function abandon(
   }
 }
 
+/** Of rows that have not ended. Those that have stay for a while, and there may be many. */
 async function orphanedBindings({ journal }: RunPorts, broker: string, osbId: string): Promise<readonly string[]> {
   const prefix = `${keys.orphan(broker, osbId, null)}/`;
-  const { items } = await journal().find({ prefix, limit: mostBindings });
-  return items.flatMap((row) => {
-    const { bindingOsbId, endedAt } = orphanRecords.resource(row).data;
-    return bindingOsbId === null || endedAt !== null ? [] : [bindingOsbId];
-  });
+  const found: string[] = [];
+  let after: string | undefined;
+  for (let page = 1; page <= mostPages && found.length < mostBindings; page++) {
+    const { items, next } = await journal().find({ prefix, limit: 200, ...(after !== undefined && { after }) });
+    for (const row of items) {
+      const { bindingOsbId, endedAt } = orphanRecords.resource(row).data;
+      if (bindingOsbId !== null && endedAt === null) found.push(bindingOsbId);
+    }
+    if (next === null) break;
+    after = next;
+  }
+  return found.slice(0, mostBindings);
 }
 
-/** More than an instance can have. */
+/** More than an instance can have: above this the broker says no, and the next delete goes on. */
 const mostBindings = 200;
+const mostPages = 100;
 
 /** Whether an attempt to make it is lost that may still come. */
 export function mayComeBack(

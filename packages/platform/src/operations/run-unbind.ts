@@ -1,4 +1,6 @@
-import type { DeleteResult } from "../records/instance-record.js";
+import type { DeleteResult, InstanceData } from "../records/instance-record.js";
+import { keys } from "../records/keys.js";
+import { orphanRecords } from "../records/orphan-record.js";
 import { deleteAtBroker } from "./delete-at-broker.js";
 import { failure } from "./failure.js";
 import type { InstanceOperation } from "./instance-operation.js";
@@ -13,9 +15,10 @@ export async function runUnbind(ports: RunPorts, operation: InstanceOperation<"u
   const part = `binding/${input.binding}` as const;
   const binding = (await operation.parts([part])).get(part);
   if (binding === undefined || data.osbId === null) return { asked: false };
-  // A bind that failed has left nothing, or it is in the ledger.
-  if (binding.phase === "failed")
-    return { asked: await joinLedger(ports, operation, { instance: data.osbId, binding: binding.osbId }) };
+  // A bind that failed has left nothing, or it is in the ledger, as what one has left that was stopped before it could fail.
+  const isJoined = await joinLedger(ports, operation, { instance: data.osbId, binding: binding.osbId });
+  if (isJoined || binding.phase === "failed" || (await isAnothers(ports, data, binding.osbId)))
+    return { asked: isJoined };
   const plan = planOf(data);
   if (plan === null) throw failure("nobody knows which plan the instance has", { class: "preflight-drift" });
   await deleteAtBroker(ports, operation, { instance: data.osbId, binding: binding.osbId, plan: plan.id });
@@ -30,4 +33,10 @@ export async function runUnbind(ports: RunPorts, operation: InstanceOperation<"u
       isConflict: false,
     });
   return { asked: true };
+}
+
+/** The broker answered 409 to its bind, which was stopped before it could fail: a person has to say whose it is (E10-63). */
+async function isAnothers({ journal }: RunPorts, { broker, osbId }: InstanceData, binding: string): Promise<boolean> {
+  const row = orphanRecords.resource(await journal().read(keys.orphan(broker, osbId ?? "", binding)));
+  return row?.data.isConflict === true;
 }
