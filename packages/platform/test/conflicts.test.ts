@@ -67,6 +67,42 @@ test("E10-63: a delete after a create was answered 409 is not sent, wherever tha
   expect(ends.some(({ end }) => end === "cancelled")).toBe(true);
 });
 
+test.each(["goes on", "is stopped and resumed"] as const)(
+  "E10-63: a create that was answered 409 and %s, wherever the platform was killed, does not take another's for its own",
+  async (way) => {
+    const interrupted = async (dieAt: number) => {
+      let resumed = "";
+      const lab = await executionLab({
+        dieAt,
+        ...(way !== "goes on" && {
+          whenDead: async (dead) => {
+            resumed = await dead.resume("db");
+          },
+        }),
+      });
+      await lab.ended("other", await lab.create("other", { osbId: "osb-db" }));
+      lab.broker.setRules([{ call: "provision", do: "409" }]);
+      lab.arm();
+      const create = await lab.create("db");
+      const end = await lab.ended("db", create);
+      const last = resumed === "" ? end : await lab.ended("db", resumed);
+      await lab.quiet();
+      return { moments: lab.moments(), end: last, orphans: await lab.orphans() };
+    };
+    const { moments } = await interrupted(Number.POSITIVE_INFINITY);
+    const ats = Array.from({ length: moments - heardAt + 1 }, (_, more) => heardAt + more);
+    for (const [at, { end, orphans }] of (await Promise.all(ats.map(interrupted))).entries()) {
+      expect(end, `killed at ${ats[at]}`).toMatchObject({ failure: { class: "conflict" } });
+      // One that had forgotten the id before it was stopped goes on with another one.
+      expect(orphans[0], `killed at ${ats[at]}`).toMatchObject({
+        instanceOsbId: "osb-db",
+        state: "held",
+        isConflict: true,
+      });
+    }
+  },
+);
+
 test("E10-63: a bind that was lost, met a busy broker and is then answered 409 may be another's: it is not deleted", async () => {
   const lab = await executionLab({
     offering: "unfetchable",

@@ -62,6 +62,9 @@ export interface DeadLab {
   accept(name: string, kind: Kind, input: object): Promise<string>;
   /** What is open. */
   cancelAll(name: string): Promise<void>;
+  /** Stops an open create, and goes on with it, as a delete does that is refused. Answers which one goes on; "": none was open. */
+  resume(name: string): Promise<string>;
+  orphans(): Promise<readonly OrphanData[]>;
 }
 
 export interface Wanted {
@@ -131,6 +134,8 @@ export async function executionLab(options: LabOptions = {}) {
           const { items } = await opened.operations(keys.instance("dev", name));
           for (const { id } of items) await cancel(opened, name, id);
         },
+        resume: (name) => resumeCreate(opened, name),
+        orphans: () => orphansOf(opened),
       });
     await opened.start();
     return opened;
@@ -384,6 +389,16 @@ async function acceptAt(
     by: { actor: { type: "user", subject: by } },
   });
   return accepted[0]?.id ?? "";
+}
+
+async function resumeCreate(journal: Journal, name: string): Promise<string> {
+  const { items } = await journal.operations(keys.instance("dev", name));
+  const create = items.find(({ kind }) => kind === "create");
+  if (create === undefined) return "";
+  await cancel(journal, name, create.id);
+  const osbId = (await readInstance(journal, name))?.data.osbId ?? null;
+  const next = { osbId: osbId ?? `osb-${name}-next`, resumed: osbId !== null };
+  return acceptAt(journal, name, "create", "anna", { input: { ...(create.input as object), ...next } }, false);
 }
 
 function newInstance({ first }: Accepting, by: string, now: number): InstanceData {

@@ -6,13 +6,28 @@ import { type ExecutionLab, executionLab } from "./execution-lab.js";
  * A create is stopped at each of its moments, by a platform that dies and a user who has it deleted before another one goes on: in the end there is
  * nothing at the broker, or it is known to be there.
  */
-const ways: Readonly<Record<string, { readonly offering?: string; readonly rules: readonly Rule[] }>> = {
+interface Way {
+  readonly offering?: string;
+  readonly rules: readonly Rule[];
+  /** For how long something may come late: longer than a lease, where that is what matters. */
+  readonly lateMs?: number;
+}
+
+const ways: Readonly<Record<string, Way>> = {
   "done at once": { rules: [] },
   "done after a while": { rules: [{ call: "provision", do: ["async"] }] },
   "done, and the answer is lost": { offering: "unfetchable", rules: [{ call: "provision", do: ["done-reset"] }] },
   "done late": {
     offering: "unfetchable",
     rules: [{ call: "provision", do: [{ effect: "late", lateMs: 100, status: 500 }] }],
+  },
+  "done late, by a broker that says before that it was deleted": {
+    lateMs: 2_000,
+    offering: "unfetchable",
+    rules: [
+      { call: "provision", do: [{ effect: "late", lateMs: 100, status: 500 }] },
+      { call: "deprovision", do: [{ effect: "none", status: 200, body: {} }] },
+    ],
   },
   "done, and refused when it is asked for again": {
     offering: "unfetchable",
@@ -37,13 +52,82 @@ describe.each(Object.entries(ways))("E10-22, E10-23: a create that is %s", (_nam
   });
 });
 
-async function interrupted({ offering, rules }: (typeof ways)[string], dieAt: number) {
+test("E10-22: a create that is stopped at any moment, and resumed, has no id that the ledger deletes", async () => {
+  // Those after these are moments of the ledger and of the second attempt.
+  const ends = await Promise.all(Array.from({ length: 32 }, (_, at) => resumed(at + 1)));
+  expect(ends.flatMap(({ fault }) => fault ?? [])).toEqual([]);
+  expect(ends.some(({ hasNewId }) => hasNewId)).toBe(true);
+});
+
+test("E10-22: a delete of a create that was stopped after it had given its id to the ledger sends nothing beside it", async () => {
+  const ends = await Promise.all(Array.from({ length: 24 }, (_, at) => deletedBesideLedger(at + 1)));
+  const beside = ends.filter(({ hadRow }) => hadRow);
+  expect(beside.length).toBeGreaterThan(0);
+  expect(beside.flatMap(({ asUser }) => asUser)).toEqual([]);
+});
+
+/** Which DELETEs were sent in the name of who asked for it: those of the ledger are nobody's (P-ID-03). */
+async function deletedBesideLedger(dieAt: number) {
+  let [deleted, hadRow] = ["", false];
+  const lab = await executionLab({
+    dieAt,
+    rules: [{ call: "provision", instance: "osb-db", do: "done-500" }],
+    offering: "unfetchable",
+    timeoutMs: 60_000,
+    whenDead: async (dead) => {
+      hadRow = (await dead.orphans()).length > 0;
+      await dead.cancelAll("db");
+      deleted = await dead.accept("db", "delete", { mode: "drain", reason: null });
+    },
+  });
+  lab.arm();
+  await lab.ended("db", await lab.create("db"));
+  lab.disarm();
+  await lab.data("db");
+  if (deleted !== "") await lab.ended("db", deleted);
+  await lab.quiet();
+  const asUser = lab.broker
+    .requests()
+    .filter(({ method, headers }) => method === "DELETE" && headers["x-broker-api-originating-identity"] !== undefined)
+    .map(({ path }) => `killed at ${dieAt}: ${path}`);
+  return { hadRow, asUser: asUser.filter((line) => line.endsWith("osb-db")) };
+}
+
+async function resumed(dieAt: number) {
+  let goesOn = "";
+  const lab = await executionLab({
+    dieAt,
+    rules: [{ call: "provision", instance: "osb-db", do: ["done-500", "done-500"] }],
+    offering: "unfetchable",
+    timeoutMs: 60_000,
+    whenDead: async (dead) => {
+      goesOn = await dead.resume("db");
+    },
+  });
+  lab.arm();
+  const create = await lab.ended("db", await lab.create("db"));
+  lab.disarm();
+  const { kind } = goesOn === "" ? create : await lab.ended("db", goesOn);
+  await lab.quiet();
+  await lab.checkNothingUnknown();
+  const osbId = (await lab.data("db"))?.osbId ?? null;
+  const isThere = lab.broker.state().instances.some(({ id }) => id === osbId);
+  const sent = lab.sent();
+  const isSentAgain = sent.lastIndexOf("PUT osb-db") > sent.indexOf("DELETE osb-db") && sent.includes("DELETE osb-db");
+  const isWell = kind === "succeeded" && isThere && !isSentAgain;
+  return {
+    hasNewId: goesOn !== "" && osbId !== "osb-db",
+    ...(!isWell && { fault: `killed at ${dieAt}: the create has ${kind} as ${osbId}, sent ${sent}` }),
+  };
+}
+
+async function interrupted({ offering, rules, lateMs = 500 }: Way, dieAt: number) {
   let deleted = "";
   const lab = await executionLab({
     dieAt,
     rules,
     timeoutMs: 60_000,
-    pauses: { lateMs: 500 },
+    pauses: { lateMs },
     ...(offering !== undefined && { offering }),
     whenDead: async (dead) => {
       await dead.cancelAll("db");

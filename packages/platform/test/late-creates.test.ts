@@ -1,5 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
+import type { Store } from "@osbert/journal";
+import { memoryStore } from "@osbert/journal/memory";
 import { expect, test } from "vitest";
+import type { BindingRecord } from "../src/records/instance-record.js";
+import { keys } from "../src/records/keys.js";
 import type { Misbehaviour } from "../src/testing/index.js";
 import { type ExecutionLab, executionLab } from "./execution-lab.js";
 
@@ -121,4 +125,62 @@ test("E8: a binding of which one attempt was lost, and another has succeeded, do
   lab.broker.finishLate();
   await lab.quiet();
   expect(lab.broker.state().instances).toMatchObject([{ bindings: [] }]);
+});
+
+type Change = Parameters<Store["commit"]>[0];
+
+/** What is kept of a resource, commit by commit: each value that differs from the one before. */
+function history(store: Store, of: (change: Change) => string | undefined): { readonly store: Store; seen: string[] } {
+  const seen: string[] = [];
+  const commit: Store["commit"] = async (change) => {
+    const value = of(change);
+    const outcome = await store.commit(change);
+    if (outcome.kind === "committed" && value !== undefined && value !== seen.at(-1)) seen.push(value);
+    return outcome;
+  };
+  const watched = new Proxy(store, {
+    get: (target, name) => {
+      if (name === "commit") return commit;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  return { store: watched, seen };
+}
+
+test("E10-45: a third bind is not given the id of the second again, and waiting for it costs no entries", async () => {
+  const record = ({ putParts }: Change) => {
+    const text = putParts.find(({ id }) => id === "binding/app")?.body;
+    if (text === undefined) return undefined;
+    const { osbId, lostBind } = JSON.parse(text) as BindingRecord;
+    return `${osbId} ${lostBind?.osbId} ${lostBind?.at}`;
+  };
+  const { store, seen } = history(memoryStore(), record);
+  const lab = await executionLab({
+    store,
+    offering: "unfetchable",
+    rules: [{ call: "bind", do: ["500", "500", "500", "500", { slow: { ms: 300 } }] }],
+  });
+  await lab.ended("db", await lab.create("db"));
+  expect(await lab.ended("db", await lab.bind("db", "app"))).toMatchObject({ kind: "succeeded" });
+  const ids = seen.map((line) => line.split(" ")[0]).filter((id, at, all) => id !== all[at - 1]);
+  expect(ids).toHaveLength(3);
+  expect(new Set(seen).size).toBe(seen.length);
+  expect(lab.sent().filter((line) => line.endsWith("last_operation")).length).toBeGreaterThan(3);
+  const entries = await lab.entries("db");
+  expect(entries.filter(({ kind }) => kind === "changed").length).toBeLessThan(5);
+});
+
+test("E8: of two creates that are lost, the one that was lost last is kept, however long the third takes", async () => {
+  const lost = ({ key, state }: Change) =>
+    key === keys.instance("dev", "db") ? /"lostCreate":\{[^}]*\}/.exec(state)?.[0] : undefined;
+  const { store, seen } = history(memoryStore(), lost);
+  const lab = await executionLab({
+    store,
+    offering: "unfetchable",
+    rules: [{ call: "provision", do: ["500", "500", "500", "500", { slow: { ms: 300 } }] }],
+  });
+  expect(await lab.ended("db", await lab.create("db"))).toMatchObject({ kind: "succeeded" });
+  const ids = seen.map((text) => /"osbId":"([^"]*)"/.exec(text)?.[1]);
+  expect(ids.filter((id, at) => id !== ids[at - 1])).toHaveLength(2);
 });

@@ -32,6 +32,8 @@ export interface BrokerOperation {
   readonly at: number;
   readonly retryAfterMs: number | null;
   readonly identity?: OriginatingIdentity;
+  /** Keeps that the broker has forgotten it, before that is recorded as its end: whoever stops what asks after that knows (E8). */
+  readonly whenForgotten?: () => Promise<void>;
 }
 
 /** How it ended. */
@@ -93,6 +95,7 @@ export async function awaitLastOperation(
       case "not found":
         return { kind: seen.kind } as const;
       case "lost":
+        await asked.whenForgotten?.();
         return { kind: "lost", message: "the broker has known nothing of the operation for ten minutes" } as const;
       case "refused":
         return failed("operation failed", `the broker answers every poll with 400: ${descriptionOf(answer)}`);

@@ -19,10 +19,11 @@ export function awaitRunning(
     readonly binding?: string;
     /** The plan of before. */
     readonly plan: string;
+    readonly whenForgotten?: () => Promise<void>;
   },
 ): Promise<BrokerOperationEnd> {
   const { broker, offering } = operation.data;
-  const { what, change, instance, binding, plan } = of;
+  const { what, change, instance, binding, plan, whenForgotten } = of;
   const asked = {
     name: `end of ${what}`,
     broker,
@@ -35,6 +36,7 @@ export function awaitRunning(
     at: running.at,
     retryAfterMs: running.retryAfterMs,
     ...identityOf(operation.input),
+    ...(whenForgotten !== undefined && { whenForgotten }),
   };
   const maximum = ports.brokers.plan(broker, offering.id, plan)?.maximum_polling_duration;
   return awaitLastOperation(ports, operation, asked, maximum, memoryOf(operation));

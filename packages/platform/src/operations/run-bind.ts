@@ -13,7 +13,7 @@ import { contextOf } from "./request-context.js";
 import { type FailedAttempt, left, mostAttempts, refused } from "./run-create.js";
 import { planOf } from "./run-delete.js";
 import type { RunPorts } from "./run-ports.js";
-import { type BrokerCall, budget, sendCall, type WhenLost } from "./send-call.js";
+import { type BrokerCall, budget, type KeptResource, sendCall, type WhenLost } from "./send-call.js";
 import { suspectOrphan } from "./suspect-orphan.js";
 
 type BindOperation = InstanceOperation<"bind">;
@@ -37,8 +37,6 @@ export async function runBind(ports: RunPorts, operation: BindOperation): Promis
     throw failure("there is nothing at the broker that could be bound", { class: "preflight-drift" });
   for (let number = 1; ; number++) {
     const binding = number === 1 ? input.osbId : await operation.step(`id of attempt ${number}`, () => ports.newId());
-    // Known before anything is sent with it.
-    if (number > 1) await changeBinding(operation, (record) => ({ ...record, osbId: binding }));
     const which = number === 1 ? "" : ` ${number}`;
     const end = await bindOnce(ports, operation, { instance: data.osbId, binding, plan: plan.id, which });
     if (end.kind === "bound") {
@@ -83,12 +81,11 @@ async function bindOnce(ports: RunPorts, operation: BindOperation, attempt: Atte
   }
 }
 
-/** E3: the broker is asked for the binding, then the identical request is sent once more; what is unclear after that is an orphan. */
+/**
+ * E3: the broker is asked for the binding, then the identical request is sent once more; what is unclear after that is an orphan. That an answer is
+ * lost is kept by now (`lostBind`).
+ */
 async function resolve(ports: RunPorts, operation: BindOperation, attempt: Attempt): Promise<AttemptEnd> {
-  await changeBinding(operation, (record) => {
-    if (record.lostBind?.osbId === attempt.binding) return record;
-    return { ...record, lostBind: { osbId: attempt.binding, at: ports.journal().now() } };
-  });
   const found = await fetch(ports, operation, attempt, "fetched");
   if (found === "there") return { kind: "bound" };
   if (typeof found === "object") return unusable(found.unusable);
@@ -121,7 +118,9 @@ async function awaitBound(
   isResolved = false,
 ): Promise<AttemptEnd> {
   const { instance, binding, plan, which } = attempt;
-  const of = { what, change: "create", instance, binding, plan } as const;
+  const lostBind = () => ({ osbId: binding, at: ports.journal().now() });
+  const whenForgotten = () => changeBinding(operation, (record) => ({ ...record, lostBind: lostBind() }));
+  const of = { what, change: "create", instance, binding, plan, whenForgotten } as const;
   const end = await awaitRunning(ports, operation, running, of);
   if (end.kind === "lost" && !isResolved) return resolve(ports, operation, attempt);
   if (end.kind !== "succeeded") {
@@ -174,6 +173,11 @@ function bind(
         };
   // What a rotation does not say is as it was.
   const text = parameters === null || predecessor !== null ? {} : { parametersText: parameters };
+  const part = `binding/${input.binding}` as const;
+  const changed = ({ parts }: KeptResource, change: (record: BindingRecord) => BindingRecord) => {
+    const record = parts.get(part);
+    return record === undefined ? {} : { parts: instances.part(part, change(record)) };
+  };
   return sendCall(ports, operation, {
     whenLost: "tell",
     ...sending,
@@ -182,6 +186,9 @@ function bind(
     binding,
     body: `${JSON.stringify(request)}${parameters ?? ""}`,
     send: (client, options) => client.bind(instance, binding, request, { ...options, ...text }),
+    reads: part,
+    ahead: (now) => changed(now, (record) => ({ ...record, osbId: binding })),
+    whenInDoubt: (now, at) => changed(now, (record) => ({ ...record, lostBind: { osbId: binding, at } })),
     keep: async (answer) => (answer.kind === "done" ? keep(ports, operation, answer) : null),
   });
 }
@@ -220,6 +227,7 @@ async function keep(
   return null;
 }
 
+/** Within what is recorded, so that no wake does it again. */
 async function changeBinding(
   operation: BindOperation,
   change: (record: BindingRecord) => BindingRecord,

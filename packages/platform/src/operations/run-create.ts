@@ -2,6 +2,8 @@ import type { ProvisionRequest } from "@osbert/protocol";
 import type { CallOutcome } from "../records/call-outcome.js";
 import { instanceLabels } from "../records/instance-labels.js";
 import type { CreateResult, PlanRef } from "../records/instance-record.js";
+import { keys } from "../records/keys.js";
+import { orphanRecords } from "../records/orphan-record.js";
 import { awaitRunning } from "./await-running.js";
 import { awaitUndone } from "./await-undone.js";
 import { failure, refusal } from "./failure.js";
@@ -11,7 +13,7 @@ import { refreshedMaintenance } from "./refreshed-maintenance.js";
 import { requestContext } from "./request-context.js";
 import { planOf } from "./run-delete.js";
 import type { RunPorts } from "./run-ports.js";
-import { sendCall } from "./send-call.js";
+import { conflictHeard, sendCall } from "./send-call.js";
 import { suspectOrphan } from "./suspect-orphan.js";
 
 type CreateOperation = InstanceOperation<"create">;
@@ -51,11 +53,14 @@ interface Left {
 export async function runCreate(ports: RunPorts, operation: CreateOperation): Promise<CreateResult> {
   const { input } = operation;
   await leaveFormer(ports, operation);
-  for (let attempt = 1; ; attempt++) {
+  const known = input.resumed === true ? await recall(ports, operation) : "nothing";
+  const isLeft = known !== "nothing" && known !== "conflict";
+  if (isLeft) await leaveToLedger(ports, operation, known);
+  for (let attempt = isLeft ? 2 : 1; ; attempt++) {
     const osbId = attempt === 1 ? input.osbId : await operation.step(`id of attempt ${attempt}`, () => ports.newId());
     const end =
       attempt === 1 && input.resumed === true
-        ? await resolve(ports, operation, osbId, input.maintenance, "", stopped)
+        ? await resume(ports, operation, osbId, known === "conflict")
         : await createOnce(ports, operation, osbId, attempt === 1 ? "" : ` ${attempt}`);
     if (end.kind === "created") {
       const { dashboardUrl, maintenance } = end;
@@ -107,6 +112,65 @@ async function leaveFormer(ports: RunPorts, operation: CreateOperation): Promise
   await forget(operation, data.osbId);
 }
 
+/** What is known of an id that is to be gone on with: that the broker answered 409 to it, or that the ledger has it, and how. */
+type Recalled = "nothing" | "conflict" | "held" | "open" | "over";
+
+/** Recorded before anything is sent: what comes to be known after that belongs to this operation. */
+function recall(ports: RunPorts, { step, data, input }: CreateOperation): Promise<Recalled> {
+  return step("what is known of it", async (): Promise<Recalled> => {
+    if (data.conflictId === input.osbId) return "conflict";
+    const row = orphanRecords.resource(await ports.journal().read(keys.orphan(data.broker, input.osbId, null)));
+    if (row === undefined) return "nothing";
+    if (row.data.endedAt !== null) return "over";
+    return row.data.state === "open" ? "open" : "held";
+  });
+}
+
+/**
+ * The one that was stopped had given its id to the ledger, and could not forget it any more: what the ledger deletes, or has deleted, is not gone on
+ * with. The next attempt waits for it, as that one would have.
+ */
+async function leaveToLedger(ports: RunPorts, operation: CreateOperation, known: "held" | "open" | "over") {
+  const { data, input } = operation;
+  await forget(operation, input.osbId);
+  if (known === "over") return;
+  const orphan = keys.orphan(data.broker, input.osbId, null);
+  if (known === "held") {
+    const message =
+      "what it may have left at the broker waits in the ledger for someone to say what is to become of it";
+    throw failure(message, { class: "unknown", uncertain: true, orphan });
+  }
+  operation.describe("what the last attempt may have left is being deleted before the next one");
+  await awaitUndone(ports, operation, orphan, {
+    name: "undone 1",
+    withinMs: ports.pauses.recreateMs,
+    suffices: ["deleted", "absent"],
+  });
+}
+
+/** Finds out what became of the one that was stopped. If the broker answered 409 to it, what it has now may be another's (E10-63). */
+async function resume(
+  ports: RunPorts,
+  operation: CreateOperation,
+  osbId: string,
+  isConflict: boolean,
+): Promise<AttemptEnd> {
+  if (isConflict) return refused({ kind: "refused", afterLost: true, ...conflictHeard });
+  await keepLost(ports, operation, osbId);
+  return resolve(ports, operation, osbId, operation.input.maintenance, "", stopped);
+}
+
+/**
+ * Nobody has heard what became of the create with this id: kept before anything else may succeed in its place. Whoever goes on comes by again at each
+ * wake, also when a later attempt waits: what is known is not written again, and what was is not written over what is.
+ */
+async function keepLost(ports: RunPorts, operation: CreateOperation, osbId: string): Promise<void> {
+  await operation.change(({ data }) => {
+    if (data.osbId !== osbId || data.lostCreate?.osbId === osbId) return {};
+    return { data: { ...data, lostCreate: { osbId, at: ports.journal().now() } } };
+  });
+}
+
 async function createOnce(
   ports: RunPorts,
   operation: CreateOperation,
@@ -152,8 +216,10 @@ function provision(
     instance: osbId,
     body: `${JSON.stringify(request)}${input.parameters ?? ""}`,
     send: (client, options) => client.provision(osbId, request, { ...options, ...text }),
-    ahead: (now) => ({ ...now, osbId, askedPlan: input.plan }),
+    ahead: (now) => ({ data: { ...now.data, osbId, askedPlan: input.plan } }),
+    whenInDoubt: (now, at) => ({ data: { ...now.data, lostCreate: { osbId, at } } }),
     whenConflict: (now) => ({ ...now, conflictId: osbId }),
+    isConflictKept: data.conflictId === osbId,
     lostBefore,
     whenLost: "tell",
   });
@@ -173,7 +239,8 @@ async function endOf(
       return { kind: "created", dashboardUrl: outcome.dashboardUrl, maintenance };
     case "running": {
       const what = `provision${which}`;
-      const end = await awaitRunning(ports, operation, outcome, { what, ...polled(operation, osbId) });
+      const whenForgotten = () => keepLost(ports, operation, osbId);
+      const end = await awaitRunning(ports, operation, outcome, { what, whenForgotten, ...polled(operation, osbId) });
       if (end.kind === "succeeded") return { kind: "created", dashboardUrl: outcome.dashboardUrl, maintenance };
       if (end.kind === "lost") return resolve(ports, operation, osbId, maintenance, which, end.message);
       return accepted(end.kind === "failed" ? end : unexpected(end.kind));
@@ -190,7 +257,7 @@ async function endOf(
 }
 
 /**
- * Nobody knows what became of the provision (E3): the broker is asked for the instance, then the identical request is sent once more. What is
+ * Nobody knows what became of the provision (E3), which is kept by now (`lostCreate`): the broker is asked for the instance, then the identical request is sent once more. What is
  * unclear after that is an orphan. 409 says that the id belongs to something that exists: that is never deleted because of it (E10-63).
  */
 async function resolve(
@@ -203,11 +270,6 @@ async function resolve(
   wasSilent = true,
 ): Promise<AttemptEnd> {
   const created = { kind: "created", dashboardUrl: null, maintenance } as const;
-  // Before anything else may succeed in its place.
-  await operation.change(({ data }) => {
-    if (data.lostCreate?.osbId === osbId) return {};
-    return { data: { ...data, lostCreate: { osbId, at: ports.journal().now() } } };
-  });
   if (await isThere(ports, operation, osbId, which)) return created;
   const what = `provision${which} once more`;
   const again = await provision(ports, operation, osbId, maintenance, { what, lostBefore: true });

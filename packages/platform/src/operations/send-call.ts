@@ -1,10 +1,10 @@
 import { hash } from "node:crypto";
-import { RetryLater } from "@osbert/journal";
+import { RetryLater, type TypedOperationChange, type TypedResource } from "@osbert/journal";
 import type { Call } from "@osbert/protocol";
 import type { Changed, Client, RequestOptions } from "@osbert/protocol/client";
 import type { CallOutcome, Refusal } from "../records/call-outcome.js";
 import { instanceLabels } from "../records/instance-labels.js";
-import { type CallMark, type InstanceData, instances } from "../records/instance-record.js";
+import { type CallMark, type InstanceData, type InstanceShape, instances } from "../records/instance-record.js";
 import { type Came, callBroker, clipped } from "./call-broker.js";
 import { failure } from "./failure.js";
 import { identityOf } from "./identity-of.js";
@@ -23,10 +23,16 @@ export interface BrokerCall<Body> {
   /** All that is sent as the body. */
   readonly body?: string;
   readonly send: (client: Client, options: RequestOptions) => Promise<Changed<Body>>;
-  /** What the instance is from the moment on in which this may have been sent. */
-  readonly ahead?: (data: InstanceData) => InstanceData;
+  /** The part that `ahead` and `whenInDoubt` look at. */
+  readonly reads?: `binding/${string}`;
+  /** What the instance is from the moment on in which this may have been sent: kept with the mark, and thus never again once it is answered. */
+  readonly ahead?: (now: KeptResource) => Kept;
+  /** What it is once an answer is lost: kept with that, so that whoever stops the operation after it knows (E8). */
+  readonly whenInDoubt?: (now: KeptResource, at: number) => Kept;
   /** What the instance is once the broker has answered 409. It is kept before the answer is: a delete that comes in between must know. */
   readonly whenConflict?: (data: InstanceData) => InstanceData;
+  /** It is kept that the broker answered 409: whoever died before that was recorded has heard an answer, and nothing is lost. */
+  readonly isConflictKept?: boolean;
   /**
    * Keeps what belongs in no entry, before the answer is recorded: a kill in between costs one more resolve, the other way round the
    * credentials would be lost. Answers why the answer cannot be used; `null`: it can.
@@ -38,6 +44,9 @@ export interface BrokerCall<Body> {
   readonly waitWhileBusy?: boolean;
   readonly whenLost: WhenLost;
 }
+
+export type KeptResource = Pick<TypedResource<InstanceShape>, "data" | "parts">;
+export type Kept = Pick<TypedOperationChange<InstanceShape>, "data" | "parts">;
 
 /** `tell`: the answer is that it is lost. Else the same is sent again, so often and for so long. */
 export type WhenLost = "tell" | { readonly most: number; readonly withinMs: number; readonly pause: GrowingPause };
@@ -59,7 +68,7 @@ const longestLink = 4_096;
 /**
  * Sends a call, and again as long as the broker is busy or cannot be reached, which counts for nothing. In this order, each durable before the
  * next: the mark that it may have been sent, the call, what it brought that is secret, its answer. Whoever finds the mark of the very look that
- * it begins follows a process that died in between: that attempt is lost.
+ * it begins follows a process that died in between: that attempt is lost, unless it is kept what the answer was.
  */
 export async function sendCall<Body extends object>(
   ports: RunPorts,
@@ -69,23 +78,29 @@ export async function sendCall<Body extends object>(
   const { broker } = operation.data;
   const name = stepOf(call.what);
   const part = `call/${operation.id}` as const;
-  const write = (mark: CallMark, kind: string, payload: object) =>
-    operation.change(({ data }) => {
-      const ahead = aheadOf(operation, name, mark, call.ahead?.(data) ?? data);
-      return {
-        parts: instances.part(part, mark),
-        data: ahead,
-        ...(ahead.osbId !== data.osbId && { labels: instanceLabels(ahead) }),
-        entries: [{ kind, payload: { ...payload }, operation: operation.id }],
-      };
-    });
+  const write = (mark: CallMark, kind: string, payload: object, keep: (now: KeptResource) => Kept = () => ({})) =>
+    operation.change(
+      (now) => {
+        const { data = now.data, parts } = keep(now);
+        const ahead = aheadOf(operation, name, mark, data);
+        return {
+          parts: { ...parts, ...instances.part(part, mark) },
+          data: ahead,
+          ...(ahead.osbId !== now.data.osbId && { labels: instanceLabels(ahead) }),
+          entries: [{ kind, payload: { ...payload }, operation: operation.id }],
+        };
+      },
+      { parts: call.reads === undefined ? [] : [call.reads] },
+    );
 
   const lose = async (mark: CallMark, said: Refusal): Promise<CallOutcome> => {
     const lost = mark.lost + 1;
     const { status, error, message } = said;
     const payload = { what: call.what, class: said.class, status, error, message };
     // Not the number of a look: whoever begins the next one has nothing more to find out.
-    await write({ ...mark, look: -1, lost }, "attempt-lost", payload);
+    const at = ports.journal().now();
+    const doubt = (now: KeptResource) => call.whenInDoubt?.(now, at) ?? {};
+    await write({ ...mark, look: -1, lost }, "attempt-lost", payload, doubt);
     const { whenLost } = call;
     const isOver = whenLost === "tell" || lost >= whenLost.most || said.repeatable === false;
     if (isOver || ports.journal().now() - mark.firstAt >= whenLost.withinMs) return { kind: "lost", ...said };
@@ -97,7 +112,10 @@ export async function sendCall<Body extends object>(
     const found = (await operation.parts([part])).get(part);
     const now = ports.journal().now();
     const before = found?.call === name ? found : { call: name, look: -1, at: now, lost: 0, firstAt: now };
-    if (before.look === looks) return lose(before, died);
+    if (before.look === looks) {
+      if (call.isConflictKept !== true) return lose(before, died);
+      return { kind: "refused", afterLost: call.lostBefore === true || before.lost > 0, ...conflictHeard } as const;
+    }
     // That it is lost is kept, and whoever was to be told so died before: sent again it would be a first call, whose refusal leaves nothing.
     if (call.whenLost === "tell" && before.lost > 0) return { kind: "lost", ...died } as const;
     checkDeadline(ports, operation, call, before);
@@ -107,14 +125,15 @@ export async function sendCall<Body extends object>(
     if (drift !== null) throw failure(drift, { class: "preflight-drift" });
     const mark: CallMark = { ...before, look: looks, at: now };
     const requestId = ports.newId();
-    await write(mark, "attempt-started", {
+    const payload = {
       what: call.what,
       instance: call.instance,
       ...(call.binding !== undefined && { binding: call.binding }),
       ...(call.body !== undefined && { bodyHash: hashOf(call.instance, call.body) }),
       attempt: mark.lost + 1,
       requestId,
-    });
+    };
+    await write(mark, "attempt-started", payload, call.ahead);
     // Whoever was stopped in between, and has lost its lease meanwhile, would send what others have found to be lost, and resolved.
     if (ports.journal().now() - now > longestAheadMs) throw later("the mark was too long in coming", 0);
     const identity = identityOf(operation.input);
@@ -127,6 +146,7 @@ export async function sendCall<Body extends object>(
   const take = async (came: Came<Changed<Body>>, mark: CallMark, looks: number): Promise<CallOutcome> => {
     const { answer, said, next, retryAfterMs } = came;
     const { pauses, random } = ports;
+    const { whenConflict } = call;
     const running = (named: string | null, dashboardUrl: string | null) => {
       const at = ports.journal().now();
       return { kind: "running", operation: named, retryAfterMs: retryAfterMs ?? null, dashboardUrl, at } as const;
@@ -164,8 +184,8 @@ export async function sendCall<Body extends object>(
       case "refresh catalog":
       case "fetch":
       case "delete again":
-        if (said.class === "conflict")
-          await operation.change(({ data }) => ({ data: call.whenConflict?.(data) ?? data }));
+        if (said.class === "conflict" && whenConflict !== undefined)
+          await operation.change(({ data }) => ({ data: whenConflict(data) }));
         return { kind: "refused", afterLost: call.lostBefore === true || mark.lost > 0, ...said };
     }
   };
@@ -185,6 +205,16 @@ const died: Refusal = {
   status: null,
   error: null,
   message: "the platform stopped before it heard the answer",
+  usable: null,
+  repeatable: null,
+};
+
+/** The broker answered 409 to someone who died before that was recorded. */
+export const conflictHeard: Refusal = {
+  class: "conflict",
+  status: 409,
+  error: null,
+  message: "the broker answered 409: it has something else under that id",
   usable: null,
   repeatable: null,
 };
