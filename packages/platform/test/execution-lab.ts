@@ -60,8 +60,8 @@ export interface LabOptions {
 /** A platform that runs nothing. */
 export interface DeadLab {
   accept(name: string, kind: Kind, input: object): Promise<string>;
-  /** What is open. */
-  cancelAll(name: string): Promise<void>;
+  /** What is open; because the instance is being deleted, unless another reason is given. */
+  cancelAll(name: string, reason?: string): Promise<void>;
   /** Stops an open create, and goes on with it, as a delete does that is refused. Answers which one goes on; "": none was open. */
   resume(name: string): Promise<string>;
   orphans(): Promise<readonly OrphanData[]>;
@@ -130,9 +130,9 @@ export async function executionLab(options: LabOptions = {}) {
     if (killer.isKilled())
       await options.whenDead?.({
         accept: (name, kind, input) => acceptAt(opened, name, kind, "anna", { input }, false),
-        cancelAll: async (name) => {
+        cancelAll: async (name, reason) => {
           const { items } = await opened.operations(keys.instance("dev", name));
-          for (const { id } of items) await cancel(opened, name, id);
+          for (const { id } of items) await cancel(opened, name, id, reason);
         },
         resume: (name) => resumeCreate(opened, name),
         orphans: () => orphansOf(opened),
@@ -446,9 +446,14 @@ function newBinding(osbId: string, by: string, now: number): BindingRecord {
   };
 }
 
-function cancel(journal: Journal, name: string, operation: string): Promise<unknown> {
+function cancel(
+  journal: Journal,
+  name: string,
+  operation: string,
+  reason: string = cancelReasons.deleting,
+): Promise<unknown> {
   const by = { actor: { type: "user", subject: "anna" } } as const;
-  return journal.cancel(keys.instance("dev", name), operation, cancelReasons.deleting, by);
+  return journal.cancel(keys.instance("dev", name), operation, reason, by);
 }
 
 /** Whoever was killed while it did this does it again. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { cancelReasons } from "../src/decisions/cancel-reasons.js";
 import type { Rule } from "../src/testing/index.js";
 import { type ExecutionLab, executionLab } from "./execution-lab.js";
 
@@ -66,7 +67,44 @@ test("E10-22: a delete of a create that was stopped after it had given its id to
   expect(beside.flatMap(({ asUser }) => asUser)).toEqual([]);
 });
 
-/** Which DELETEs were sent in the name of who asked for it: those of the ledger are nobody's (P-ID-03). */
+test.each([
+  ["done-500", "is nobody's"],
+  ["409", "is never sent"],
+] as const)(
+  "E10-22, E10-63: of a bind (%s) that was stopped after it had given its id to the ledger the DELETE %s",
+  async (answer, _sent) => {
+    const ends = await Promise.all(Array.from({ length: 16 }, (_, at) => unboundBesideLedger(answer, at + 1)));
+    const beside = ends.filter(({ hadRow }) => hadRow);
+    expect(beside.length).toBeGreaterThan(0);
+    expect(beside.flatMap(({ asUser }) => asUser)).toEqual([]);
+  },
+);
+
+async function unboundBesideLedger(answer: "done-500" | "409", dieAt: number) {
+  let [unbound, hadRow] = ["", false];
+  const lab = await executionLab({
+    dieAt,
+    rules: [{ call: "bind", binding: "osb-db-app", do: answer }],
+    offering: "unfetchable",
+    timeoutMs: 60_000,
+    // No row ends meanwhile, as what it has may come late.
+    pauses: { lateMs: 3_600_000 },
+    whenDead: async (dead) => {
+      hadRow = (await dead.orphans()).length > 0;
+      // Its broker is taken away and comes back: only that ends a bind that was sent.
+      await dead.cancelAll("db", cancelReasons.unmanaged);
+      unbound = await dead.accept("db", "unbind", { binding: "app" });
+    },
+  });
+  await lab.ended("db", await lab.create("db"));
+  lab.arm();
+  await lab.ended("db", await lab.bind("db", "app"));
+  lab.disarm();
+  await lab.data("db");
+  if (unbound !== "") await lab.ended("db", unbound);
+  return { hadRow, asUser: deletesOfUsers(lab).filter((path) => path.endsWith("osb-db-app")) };
+}
+
 async function deletedBesideLedger(dieAt: number) {
   let [deleted, hadRow] = ["", false];
   const lab = await executionLab({
@@ -74,6 +112,8 @@ async function deletedBesideLedger(dieAt: number) {
     rules: [{ call: "provision", instance: "osb-db", do: "done-500" }],
     offering: "unfetchable",
     timeoutMs: 60_000,
+    // No row ends meanwhile, as what it has may come late.
+    pauses: { lateMs: 3_600_000 },
     whenDead: async (dead) => {
       hadRow = (await dead.orphans()).length > 0;
       await dead.cancelAll("db");
@@ -85,12 +125,16 @@ async function deletedBesideLedger(dieAt: number) {
   lab.disarm();
   await lab.data("db");
   if (deleted !== "") await lab.ended("db", deleted);
-  await lab.quiet();
-  const asUser = lab.broker
+  return { hadRow, asUser: deletesOfUsers(lab).filter((path) => path.endsWith("osb-db")) };
+}
+
+/** Paths of those in the name of who asked for it: the ledger's are nobody's (P-ID-03). */
+function deletesOfUsers({ broker }: ExecutionLab): readonly string[] {
+  const isUsers = (headers: Readonly<Record<string, unknown>>) =>
+    headers["x-broker-api-originating-identity"] !== undefined;
+  return broker
     .requests()
-    .filter(({ method, headers }) => method === "DELETE" && headers["x-broker-api-originating-identity"] !== undefined)
-    .map(({ path }) => `killed at ${dieAt}: ${path}`);
-  return { hadRow, asUser: asUser.filter((line) => line.endsWith("osb-db")) };
+    .flatMap(({ method, headers, path }) => (method === "DELETE" && isUsers(headers) ? [path] : []));
 }
 
 async function resumed(dieAt: number) {

@@ -176,7 +176,8 @@ function bind(
   const part = `binding/${input.binding}` as const;
   const changed = ({ parts }: KeptResource, change: (record: BindingRecord) => BindingRecord) => {
     const record = parts.get(part);
-    return record === undefined ? {} : { parts: instances.part(part, change(record)) };
+    const next = record === undefined ? undefined : change(record);
+    return next === undefined || next === record ? {} : { parts: instances.part(part, next) };
   };
   return sendCall(ports, operation, {
     whenLost: "tell",
@@ -187,7 +188,7 @@ function bind(
     body: `${JSON.stringify(request)}${parameters ?? ""}`,
     send: (client, options) => client.bind(instance, binding, request, { ...options, ...text }),
     reads: part,
-    ahead: (now) => changed(now, (record) => ({ ...record, osbId: binding })),
+    ahead: (now) => changed(now, (record) => (record.osbId === binding ? record : { ...record, osbId: binding })),
     whenInDoubt: (now, at) => changed(now, (record) => ({ ...record, lostBind: { osbId: binding, at } })),
     keep: async (answer) => (answer.kind === "done" ? keep(ports, operation, answer) : null),
   });
