@@ -133,6 +133,7 @@ export function createBroker(options: BrokerOptions): Broker {
     isServiceSource(options.services) ? unknownCatalog : buildCatalog(options.services, options),
     source && ((serviceId, revision) => source.resolve(serviceId, revision)),
     options.journal?.clock ?? systemClock,
+    ofSource,
   );
   let running:
     | {
@@ -230,7 +231,7 @@ export function createBroker(options: BrokerOptions): Broker {
       sourceIsOpen = source !== undefined;
       await source?.open({
         journal,
-        check: (services) => void buildCatalog(services, ofSource),
+        check: (services) => void buildCatalog(services, { ...ofSource, areNew: true }),
         changed: followSource,
       });
       followSource();

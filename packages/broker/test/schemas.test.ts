@@ -218,3 +218,52 @@ test("ROB-05: parameters that cannot be checked in bounded time are refused with
   const plan = buildCatalog([service]).services.get(ids.service)?.plans.get(ids.small);
   expect(plan?.validate.provision({})).toBe("parameters would take too much work to check against the schema");
 });
+
+describe("a schema that is too much work to compile", () => {
+  const tooMuch: Schema = { dependencies: { a: Array.from({ length: 5_000 }, (_, at) => `p${at}`) } };
+
+  test("is a warning, with its place, and parameters are refused: instances that an earlier version made are still deleted", () => {
+    const catalog = buildCatalog([withSchemas({ provision: tooMuch }).service]);
+    expect(catalog.warnings).toEqual([
+      {
+        level: "warning",
+        path: "services[0].plans[0].schemas.service_instance.create.parameters",
+        message: expect.stringContaining("would take too much work to compile"),
+      },
+    ]);
+    const validate = catalog.services.get(ids.service)?.plans.get(ids.small)?.validate.provision;
+    expect(validate?.({})).toContain("would take too much work to compile");
+  });
+
+  test("is refused where it is new", () => {
+    expect(() => buildCatalog([withSchemas({ bind: tooMuch }).service], { areNew: true })).toThrow(CatalogError);
+  });
+
+  test("is looked at once, whatever is asked", () => {
+    let looks = 0;
+    const provision = {
+      get dependencies() {
+        looks += 1;
+        return tooMuch.dependencies;
+      },
+    };
+    const catalog = buildCatalog([withSchemas({ provision }).service], { areChecked: true });
+    const validate = catalog.services.get(ids.service)?.plans.get(ids.small)?.validate.provision;
+    expect(validate?.({})).toContain("too much work");
+    const before = looks;
+    expect(validate?.({})).toContain("too much work");
+    expect(looks).toBe(before);
+  });
+
+  test("does not keep an instance from a plan if the change brings no parameters", async () => {
+    const plans = {
+      loose: { id: ids.large, description: "x" },
+      heavy: { id: ids.small, description: "x", provision: tooMuch },
+    };
+    const flow = await flowOn(wires[0] ?? "", lab({ plans }));
+    await ready(flow, "i1", { plan: "loose", parameters: { size: 1 } });
+    const withSome = await flow.update("i1", { plan: "heavy", parameters: { size: 2 }, acceptsIncomplete: false });
+    expect(expectRefusal(withSome, 400)).toContain("too much work");
+    expect((await flow.update("i1", { plan: "heavy", acceptsIncomplete: false })).status).toBe(200);
+  });
+});

@@ -2,7 +2,7 @@ import type { Json } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
 import { BrokerError } from "@osbert/protocol";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { type BrokerOptions, followedServices, type Service, type ServiceSource } from "../src/index.js";
+import { type BrokerOptions, followedServices, type Schema, type Service, type ServiceSource } from "../src/index.js";
 import type { BrokerEvent } from "../src/observe/index.js";
 import { type TestBroker, testBroker } from "../src/testing/index.js";
 
@@ -11,7 +11,7 @@ const serviceId = "5e7f0a7e-7d0a-4c5e-9f2e-3f7a51c0de01";
 const planId = "5e7f0a7e-7d0a-4c5e-9f2e-3f7a51c0de02";
 
 /** A service as it is at a revision: which one made something is in what it gives. */
-function serviceAt(revision: string): Service {
+function serviceAt(revision: string, provision: Schema = {}): Service {
   return {
     id: serviceId,
     name: "database",
@@ -22,7 +22,7 @@ function serviceAt(revision: string): Service {
         id: planId,
         description: "A small one",
         maintenanceInfo: { version: `${revision}.0.0` },
-        provision: { type: "object", properties: { size: { maximum: Number(revision) * 10 } } },
+        provision: { type: "object", properties: { size: { maximum: Number(revision) * 10 } }, ...provision },
       },
     },
     async provision() {
@@ -42,16 +42,23 @@ function serviceAt(revision: string): Service {
 }
 const removedBy: string[] = [];
 
-/** Snapshots are lists of revisions, of one service. `away`: revisions that left the snapshot cannot be had. */
+/** Valid, and too much work to compile: as a schema may be that an earlier version took. */
+const tooMuch: Schema = { dependencies: { a: Array.from({ length: 5_000 }, (_, at) => `p${at}`) } };
+
+/**
+ * Snapshots are lists of revisions, of one service. `away`: revisions that left the snapshot cannot be had. `tooMuch`: those whose schema is, for
+ * the version that runs now.
+ */
 function source() {
-  const of = { away: false, resolved: [] as string[] };
+  const of = { away: false, resolved: [] as string[], tooMuch: [] as string[] };
+  const madeAt = (revision: string) => serviceAt(revision, of.tooMuch.includes(revision) ? tooMuch : {});
   const services = followedServices({
     key: "catalog",
-    services: (snapshot) => (snapshot as readonly string[]).map(serviceAt),
+    services: (snapshot) => (snapshot as readonly string[]).map(madeAt),
     async resolve(_service, revision) {
       of.resolved.push(revision);
       if (of.away) throw new Error("the registry does not answer");
-      return serviceAt(revision);
+      return madeAt(revision);
     },
   });
   return Object.assign(of, { services, publish: (snapshot: Json) => services.publish(snapshot, by) });
@@ -152,6 +159,49 @@ describe("a broker whose services come from a source", () => {
     expect((await deprovision(second.flow, "i1", "false")).status).toBe(200);
     expect(removedBy.slice(before)).toEqual(["1"]);
     expect(second.resolved).toEqual(["1"]);
+  });
+
+  test.each([false, true])(
+    "an instance whose revision has a schema that is too much work now is bound, upgraded and deleted (checked before: %s)",
+    async (servicesAreChecked) => {
+      const own = source();
+      const services = Object.assign(own.services, { servicesAreChecked });
+      const flow = await testBroker({ stderr: "nothing", services });
+      onTestFinished(() => flow.stop());
+      const { publish } = own;
+      await publish(["1"]);
+      for (const instance of ["i1", "i2"]) expect((await provision(flow, instance, { size: 5 })).status).toBe(201);
+      await publish(["2"]);
+      own.tooMuch.push("1");
+      expect((await bind(flow, "i1", "b1")).body.credentials).toEqual({ madeBy: "1", boundBy: "1" });
+      expect((await update(flow, "i1", { maintenance_info: { version: "2.0.0" } })).status).toBe(200);
+      expect((await deprovision(flow, "i2", "false")).status).toBe(200);
+      expect(removedBy.pop()).toBe("1");
+    },
+  );
+
+  test("a snapshot with a schema that is too much work now is offered after a restart, and not published anew", async () => {
+    const store = memoryStore();
+    const first = await start(store);
+    await first.publish(["1"]);
+    expect((await provision(first.flow, "i1")).status).toBe(201);
+    await first.flow.stop();
+    const events: BrokerEvent[] = [];
+    const own = source();
+    own.tooMuch.push("1", "2");
+    const flow = await testBroker({
+      ...{ stderr: "nothing", services: own.services, store },
+      observe: (event: BrokerEvent) => events.push(event),
+    });
+    onTestFinished(() => flow.stop());
+    expect((await flow.request("GET", "/v2/catalog")).body.services).toHaveLength(1);
+    expect(events).toContainEqual(
+      expect.objectContaining({ kind: "catalog warning", message: expect.stringContaining("too much work") }),
+    );
+    const refused = await provision(flow, "i2");
+    expect([refused.status, refused.body.description]).toEqual([400, expect.stringContaining("too much work")]);
+    await expect(own.publish(["2"])).rejects.toThrow("too much work");
+    expect((await deprovision(flow, "i1", "false")).status).toBe(200);
   });
 
   test("while a revision cannot be had, a bind is asked to come again and a deprovision goes on later", async () => {

@@ -1,8 +1,7 @@
 import { checkOffering, draft04, type Finding, type OfferingIds, type ServiceOffering } from "@osbert/protocol";
-import type { Schema } from "@osbert/server/schemas";
+import { compileOrRefuse, type Schema } from "@osbert/server/schemas";
 import { idProblem, maxCatalogIdBytes } from "../records/ids.js";
 import type { PlanDefinition, Service } from "../service/service.js";
-import { compileRefusing } from "./compile-refusing.js";
 import { anything, type OfferedService, OfferedWhenNeeded, offer } from "./offered-service.js";
 import { toOffering } from "./offering.js";
 import { publishedSchema, type SchemaDraft } from "./published-schema.js";
@@ -20,6 +19,11 @@ export interface BuildOptions extends CatalogOptions {
    * may have in common, and a schema is compiled by the first request that needs it. Thousands of them would keep a start waiting. Default false.
    */
   readonly areChecked?: boolean;
+  /**
+   * Nobody has an instance of these services as they are: a schema that would take too much work to compile is an error. Else it is a warning, and
+   * nothing but parameters is refused: an earlier version may have taken it, and what was made then must still be deleted. Default false.
+   */
+  readonly areNew?: boolean;
 }
 
 /** A service as a catalog needs it, and what is to be said of it alone: paths are what stands behind the service's own. */
@@ -51,7 +55,11 @@ export function buildService(service: Service, options: BuildOptions): BuiltServ
       ? new OfferedWhenNeeded(service, bytes)
       : offer(service, offering, (schema, what, place) => {
           try {
-            return schema === undefined ? anything : compileRefusing(schema, what);
+            return schema === undefined
+              ? anything
+              : compileOrRefuse(schema, what, ({ message }) => {
+                  findings.push({ level: options.areNew === true ? "error" : "warning", path: place, message });
+                });
           } catch (error) {
             const message = error instanceof Error ? error.message : String(error);
             findings.push({ level: "error", path: place, message });

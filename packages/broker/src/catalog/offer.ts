@@ -1,5 +1,6 @@
 import type { Clock } from "@osbert/journal";
 import type { Service } from "../service/service.js";
+import type { BuildOptions } from "./built-service.js";
 import { type BrokerCatalog, catalogWith, knownCatalog } from "./catalog.js";
 import { buildCatalog } from "./catalog-builder.js";
 import type { OfferedService } from "./offered-service.js";
@@ -15,12 +16,20 @@ const resolveWithinMs = 10_000;
 export class Offer {
   readonly #resolve: ServiceSource["resolve"] | undefined;
   readonly #clock: Clock;
+  readonly #options: BuildOptions;
   readonly #revisions = new Map<string, Promise<OfferedService | undefined>>();
   #catalog: BrokerCatalog;
 
-  constructor(catalog: BrokerCatalog, resolve: ServiceSource["resolve"] | undefined, clock: Clock) {
+  /** `options`: how what is resolved is made. It was offered before, and is never new. */
+  constructor(
+    catalog: BrokerCatalog,
+    resolve: ServiceSource["resolve"] | undefined,
+    clock: Clock,
+    options: Omit<BuildOptions, "areNew"> = {},
+  ) {
     this.#catalog = catalog;
     this.#clock = clock;
+    this.#options = options;
     this.#resolve = resolve;
   }
 
@@ -63,7 +72,7 @@ export class Offer {
     const known = this.#revisions.get(key);
     if (known !== undefined) return known;
     const resolved = this.#within((async () => resolve(serviceId, revision))()).then((service) =>
-      compiled(service, serviceId),
+      compiled(service, serviceId, this.#options),
     );
     this.#revisions.set(key, resolved);
     const forget = () => {
@@ -89,9 +98,9 @@ export class Offer {
   }
 }
 
-function compiled(service: Service | undefined, serviceId: string): OfferedService | undefined {
+function compiled(service: Service | undefined, serviceId: string, options: BuildOptions): OfferedService | undefined {
   if (service === undefined) return undefined;
-  const offered = buildCatalog([service]).services.get(serviceId);
+  const offered = buildCatalog([service], options).services.get(serviceId);
   if (offered === undefined) throw new Error(`a revision of service ${serviceId} must have its id, not ${service.id}`);
   return offered;
 }

@@ -1,7 +1,6 @@
 import type { ServiceOffering, ServicePlan } from "@osbert/protocol";
-import type { Schema, Validate } from "@osbert/server/schemas";
+import { compileOrRefuse, type Schema, type Validate, type ValidateOrRefuse } from "@osbert/server/schemas";
 import type { PlanDefinition, Service } from "../service/service.js";
-import { compileRefusing } from "./compile-refusing.js";
 import { schemaPlace } from "./offering.js";
 
 /** A plan with everything that deciding about it takes. */
@@ -11,8 +10,12 @@ export interface OfferedPlan {
   readonly name: string;
   readonly definition: PlanDefinition;
   readonly plan: ServicePlan;
-  /** Checks of parameters, where there is a schema. */
-  readonly validate: { readonly provision: Validate; readonly update: Validate; readonly bind: Validate };
+  /** Checks of parameters, where there is a schema. None throws. */
+  readonly validate: {
+    readonly provision: ValidateOrRefuse;
+    readonly update: ValidateOrRefuse;
+    readonly bind: ValidateOrRefuse;
+  };
 }
 
 export interface OfferedService {
@@ -25,7 +28,7 @@ export interface OfferedService {
 }
 
 /** Compiles a schema, or notes where one that is none stands. */
-export type Compile = (schema: Schema | undefined, what: string, place: string) => Validate;
+export type Compile = (schema: Schema | undefined, what: string, place: string) => ValidateOrRefuse;
 
 /** A service with all that deciding about it takes. */
 export function offer(service: Service, offering: ServiceOffering, compile: Compile): OfferedService {
@@ -99,11 +102,11 @@ const mostMade = 512;
 const madeLast: OfferedWhenNeeded[] = [];
 let nextMade = 0;
 
-function compiledWhenNeeded(schema: Schema | undefined, what: string): Validate {
+function compiledWhenNeeded(schema: Schema | undefined, what: string): ValidateOrRefuse {
   if (schema === undefined) return anything;
-  let compiled: Validate | undefined;
-  return (value) => {
-    compiled ??= compileRefusing(schema, what);
-    return compiled(value);
+  let compiled: ValidateOrRefuse | undefined;
+  return (value, ifTooMuch) => {
+    compiled ??= compileOrRefuse(schema, what);
+    return compiled(value, ifTooMuch);
   };
 }

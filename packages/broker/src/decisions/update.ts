@@ -142,7 +142,9 @@ function problemOf(
   // Where nothing says what an update may bring, an instance that comes from another plan is one that this plan could have made. One that
   // comes from another revision always is: what it has kept may be what that one does not take any more.
   if (!upgrades && target.definition.update !== undefined) return null;
-  const unfit = target.validate.provision(withoutUpdatedOnly(resulting, target.definition));
+  // Whose schema cannot be held against anything must not keep an instance where it is: it brings nothing that it did not have.
+  const ifTooMuch = request.parameters === null ? "take" : "refuse";
+  const unfit = target.validate.provision(withoutUpdatedOnly(resulting, target.definition), ifTooMuch);
   return unfit === null
     ? null
     : refused("bad-request", `after the ${changesPlan ? "change" : "upgrade"} to plan ${target.name}, ${unfit}`);
