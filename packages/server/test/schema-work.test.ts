@@ -79,6 +79,35 @@ const refusedChecks: readonly (readonly [string, Schema, unknown])[] = [
     },
     [...times(4_999, () => 1), 2],
   ],
+  [
+    "a long list in a list, sorted again and again",
+    { allOf: times(100, () => ({ uniqueItems: true })) },
+    [times(30_000, () => 1)],
+  ],
+  [
+    "a large value that is compared with many",
+    { allOf: times(300, (at) => ({ not: { const: { a: at } } })) },
+    members(20_000, () => 1),
+  ],
+  ["a pattern of thousands of states on texts of nothing", { items: { pattern: "(a?){900}" } }, times(5_000, () => "")],
+  [
+    "types that each item lacks, in each branch",
+    { anyOf: times(3, () => ({ items: { type: "string" } })) },
+    times(100_000, () => 1),
+  ],
+  [
+    "types that each member lacks, in each branch",
+    {
+      definitions: { texts: { properties: members(1_000, () => ({ type: "string" })) } },
+      anyOf: times(150, () => ({ $ref: "#/definitions/texts" })),
+    },
+    members(1_000, () => 1),
+  ],
+  [
+    "members that are compared with each name that was looked at",
+    { $schema: latest, properties: members(1_500, () => true as unknown as Schema), unevaluatedProperties: {} },
+    Object.fromEntries(times(50_000, (at) => [`q${at}`, 1])),
+  ],
 ];
 
 const refusedSchemas: readonly (readonly [string, Schema])[] = [
@@ -95,6 +124,14 @@ const refusedSchemas: readonly (readonly [string, Schema])[] = [
   ],
   ["patterns that repeat much", { allOf: times(1_500, (at) => ({ pattern: `(a|b${at}){900}` })) }],
   ["one pattern of millions of states", { pattern: "(\\pL{900})".repeat(5_000) }],
+  [
+    "patterns in which a bracket closes nothing, as RE2 reads them",
+    { allOf: times(100, (at) => ({ pattern: `[^][](a?){1000}${at}]` })) },
+  ],
+  [
+    "patterns behind a bracket that is a letter",
+    { allOf: times(100, (at) => ({ pattern: `\\Q[\\E(a?){1000}${at}]` })) },
+  ],
   ["names that depend on many", { dependencies: { a: times(5_000, (at) => `p${at}`) } }],
   [
     "books of what was looked at",
@@ -152,6 +189,106 @@ describe("the work that schemas of others make is bounded", () => {
       `${"QUJD".repeat(16_000)}!`,
     ],
     [
+      "40 names with a long class and a count",
+      { properties: members(40, (at) => ({ pattern: `^[A-Za-z0-9_\\-.${"@:/+".slice(at % 4)}]{1,${216 + at}}$` })) },
+      members(40, () => "a.b"),
+      { p7: "a b" },
+    ],
+    [
+      "a database as plans have it",
+      {
+        $schema: "http://json-schema.org/draft-04/schema#",
+        type: "object",
+        additionalProperties: false,
+        definitions: {
+          name: { type: "string", pattern: "^[a-z][a-z0-9_]{0,62}$", minLength: 1, maxLength: 63 },
+          cidr: { type: "string", pattern: "^(?:[0-9]{1,3}\\.){3}[0-9]{1,3}/(?:[0-9]|[12][0-9]|3[0-2])$" },
+          window: { type: "string", pattern: "^(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]$" },
+        },
+        properties: {
+          version: { enum: ["14", "15", "16", "17"] },
+          storage_gb: { type: "integer", minimum: 10, maximum: 16_384, multipleOf: 10 },
+          databases: { type: "array", maxItems: 100, uniqueItems: true, items: { $ref: "#/definitions/name" } },
+          allowed: { type: "array", items: { $ref: "#/definitions/cidr" } },
+          maintenance: { $ref: "#/definitions/window" },
+          notify: { type: "array", items: { type: "string", format: "email" } },
+          backup: {
+            oneOf: [
+              { type: "object", properties: { kind: { enum: ["none"] } }, required: ["kind"] },
+              {
+                type: "object",
+                properties: { kind: { enum: ["daily"] }, keep: { type: "integer" }, to: { format: "uri" } },
+                required: ["kind", "keep"],
+              },
+            ],
+          },
+        },
+        required: ["version"],
+      },
+      {
+        ...{ version: "16", storage_gb: 100, databases: times(100, (at) => `db_${at}`), maintenance: "sun:03:30" },
+        ...{ allowed: times(500, (at) => `10.0.${at % 256}.0/24`), notify: ["ops@example.org"] },
+        backup: { kind: "daily", keep: 7, to: "https://example.org/backups" },
+      },
+      { version: "16", backup: { kind: "daily" } },
+    ],
+    [
+      "a machine of one of 300 sizes, with labels, users and rules",
+      {
+        $schema: latest,
+        type: "object",
+        unevaluatedProperties: false,
+        $defs: {
+          port: { type: "integer", minimum: 1, maximum: 65_535 },
+          rule: {
+            type: "object",
+            properties: {
+              from: { $ref: "#/$defs/port" },
+              to: { $ref: "#/$defs/port" },
+              what: { enum: [{ any: true }, "tcp", "udp"] },
+            },
+            required: ["from"],
+            dependentRequired: { to: ["from"] },
+          },
+        },
+        allOf: [
+          {
+            properties: {
+              size: { enum: times(300, (at) => `c${at}.large`) },
+              region: { enum: times(40, (at) => `region-${at}`) },
+            },
+          },
+          {
+            properties: {
+              labels: {
+                type: "object",
+                propertyNames: { pattern: "^[a-z0-9./-]{1,253}$" },
+                additionalProperties: { maxLength: 63 },
+              },
+            },
+          },
+        ],
+        properties: {
+          key: {
+            type: "string",
+            pattern: "^(ssh-(rsa|ed25519)|ecdsa-sha2-nistp256) [A-Za-z0-9+/=]{40,8000}( .{0,200})?$".replace(
+              "8000",
+              "1000",
+            ),
+          },
+          rules: { type: "array", items: { $ref: "#/$defs/rule" } },
+          users: { type: "array", items: { type: "string", format: "uuid" } },
+        },
+      },
+      {
+        ...{ size: "c299.large", region: "region-3", labels: members(64, () => "x") },
+        key: `ssh-ed25519 ${"A".repeat(68)} me@example.org`,
+        rules: times(200, (at) => ({ from: at + 1, to: at + 2, what: at % 2 === 0 ? "tcp" : { any: true } })),
+        users: times(1_000, () => "5e7f0a7e-7d0a-4c5e-9f2e-3f7a51c0de01"),
+      },
+      { size: "c299.large", colour: "red" },
+    ],
+    [
       "properties that nobody looked at",
       { $schema: latest, allOf: [{ properties: { a: { type: "number" } } }], unevaluatedProperties: false },
       { a: 1 },
@@ -185,10 +322,59 @@ test("a schema that nobody has any more is forgotten: each was kept for ever", a
   expect(schemas.filter((schema) => schema.deref() !== undefined).length).toBeLessThan(5);
 });
 
+describe("values that are compared with what is large are looked at once", () => {
+  test("enum", () => {
+    const validate = compileSchema({ enum: times(300, (at) => ({ a: at })) }, "it");
+    let looks = 0;
+    const ownKeys = (target: object) => {
+      looks += 1;
+      return Reflect.ownKeys(target);
+    };
+    expect(validate(new Proxy(members(1_000, () => 1) as object, { ownKeys }))).toContain("allowed values");
+    expect(looks).toBeLessThan(10);
+    expect(validate({ a: 299 })).toBeNull();
+  });
+
+  test("and are told as they were", () => {
+    const mixed = compileSchema({ enum: [1, "b", null, [1, { x: 1, y: 2 }], { z: true }] }, "it");
+    for (const value of [1, "b", null, [1, { y: 2, x: 1 }], { z: true }]) expect(mixed(value)).toBeNull();
+    for (const value of [2, "c", false, [], [{ x: 1, y: 2 }, 1], { z: false }, {}, "[1]"])
+      expect(mixed(value)).toBe(
+        'it must be equal to one of the allowed values: [1,"b",null,[1,{"x":1,"y":2}],{"z":true}]',
+      );
+    expect(compileSchema({ const: { a: [1] } }, "it")({ a: [2] })).toBe('it must be equal to constant: {"a":[1]}');
+    expect(compileSchema({ const: { a: [1] } }, "it")({ a: [1] })).toBeNull();
+  });
+});
+
+test("what was wrong with a value is not kept", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const wrong = times(20_000, () => "x");
+  const numbers = {
+    definitions: { all: { items: { type: "number" } } },
+    anyOf: [{ $ref: "#/definitions/all" }, { type: "array" }],
+  };
+  const checks = times(10, () => compileSchema(structuredClone(numbers), "it"));
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (const check of checks) expect(check(wrong)).toBeNull();
+  collect();
+  // Of 200,000 errors, each had some 200 bytes.
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(8_000_000);
+  expect(checks).toHaveLength(10);
+});
+
 test("the cost of a pattern is about what RE2 makes of it", () => {
   expect(patternCost("^[a-z0-9-]{1,63}$")).toBeLessThan(1_000);
   expect(patternCost("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")).toBeLessThan(500);
   expect(patternCost("((a?){31}){32}")).toBeGreaterThan(2_000);
   expect(patternCost("(\\pL{900})".repeat(50))).toBeGreaterThan(45_000);
+  expect(patternCost("^[A-Za-z0-9_\\-.]{1,255}$")).toBeLessThan(300);
+  expect(patternCost("([ABCDEFGHIJKLMNOPQRSTUVWXYZ]){255}")).toBeLessThan(1_000);
+  expect(patternCost("[^][](a?){1000}]")).toBeGreaterThan(2_000);
+  expect(patternCost("[[:alpha:]](a?){1000}]")).toBeGreaterThan(2_000);
+  expect(patternCost("\\Q[(\\E(a?){1000}]")).toBeGreaterThan(2_000);
+  expect(patternCost("\\x{1000}")).toBeLessThan(10);
   expect(patternCost("a{b}\\{2}[{9}]")).toBeLessThan(20);
 });

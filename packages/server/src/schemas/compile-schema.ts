@@ -1,5 +1,13 @@
 import { canonicalJson, type Json } from "@osbert/protocol";
-import { _, Ajv, type ErrorObject, type KeywordCxt, type Options, type ValidateFunction } from "ajv";
+import {
+  _,
+  Ajv,
+  type CodeKeywordDefinition,
+  type ErrorObject,
+  type KeywordCxt,
+  type Options,
+  type ValidateFunction,
+} from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import draft06 from "ajv/dist/refs/json-schema-draft-06.json" with { type: "json" };
@@ -29,6 +37,7 @@ export function compileSchema(schema: Schema, what: string): Validate {
   const { scope } = ajv;
   const knownUnevaluated = ajv.opts.unevaluated ?? false;
   let validate: ValidateFunction;
+  let functions: readonly Partial<ValidateFunction>[];
   try {
     // Ajv's own, which nobody has written on purpose: it would answer later, and a refusal that nobody waits for ends the process.
     if (Object.hasOwn(schema, "$async")) throw new Error("$async is not a keyword of JSON Schema");
@@ -41,6 +50,7 @@ export function compileSchema(schema: Schema, what: string): Validate {
     workMeter.evaluatedNames = ajv.opts.unevaluated ? countNames(schema) : 0;
     patterns.clear();
     validate = workMeter.within(mostSteps.compile, () => ajv.compile(schema));
+    functions = [validate, ...functionsIn(ajv.scope)];
   } catch (cause) {
     if (isTooMuch(cause))
       throw new TooMuchWork(
@@ -69,7 +79,8 @@ export function compileSchema(schema: Schema, what: string): Validate {
         throw new TooMuchWork(`${what} would take too much work to check against the schema`, { cause });
       throw cause;
     } finally {
-      validate.errors = null;
+      // Each keeps what it has found until it is called again: hundreds of thousands of errors, for ever.
+      for (const each of functions) each.errors = null;
     }
   };
 }
@@ -85,6 +96,22 @@ type ValueScope = AnyAjv["scope"];
 function emptyScope(scope: ValueScope): ValueScope {
   const Scope = scope.constructor as new (options: object) => ValueScope;
   return new Scope({ ...scope.opts, scope: {} });
+}
+
+/** Of all schemas that were referred to. */
+function functionsIn(scope: ValueScope): readonly Partial<ValidateFunction>[] {
+  const { validate, wrapper } = (
+    scope as unknown as { _values: Record<string, ReadonlyMap<unknown, ScopeName> | undefined> }
+  )._values;
+  const refs = [...(validate?.values() ?? []), ...(wrapper?.values() ?? [])].map(({ value }) => value?.ref);
+  return refs.flatMap((ref) => {
+    const one = typeof ref === "function" ? ref : (ref as { readonly validate?: unknown } | undefined)?.validate;
+    return typeof one === "function" ? [one as ValidateFunction] : [];
+  });
+}
+
+interface ScopeName {
+  readonly value?: { readonly ref: unknown };
 }
 
 const toldErrors = 3;
@@ -180,18 +207,51 @@ function withBoundedWork(ajv: AnyAjv): AnyAjv {
       if (schema === true) keyword.pass(_`${gen.scopeValue("func", { ref: areUnique })}(${data})`);
     },
   });
+  for (const [keyword, valuesOf] of Object.entries(comparing)) compareOnce(ajv, keyword, valuesOf);
   withMeter(ajv);
   return ajv;
 }
 
+/** The values that a value is compared with. */
+const comparing: Readonly<Record<string, (schema: unknown) => readonly Json[]>> = {
+  enum: (schema) => schema as readonly Json[],
+  const: (schema) => [schema as Json],
+};
+
+/** Ajv lists the members of what is checked anew for each object that it compares it with; what is no object is compared as ever. */
+function compareOnce(ajv: AnyAjv, keyword: string, valuesOf: (schema: unknown) => readonly Json[]): void {
+  const rule = ajv.RULES.all[keyword];
+  if (typeof rule !== "object") return;
+  const definition = rule.definition as CodeKeywordDefinition;
+  const { code } = definition;
+  definition.code = (context, type) => {
+    const values = valuesOf(context.schema);
+    if (!values.some(isLarge)) return code(context, type);
+    context.pass(_`${context.gen.scopeValue("func", { ref: isOneOf(values) })}(${context.data})`);
+  };
+}
+
+function isOneOf(values: readonly Json[]): (value: Json) => boolean {
+  const plain = new Set(values.filter((value) => !isLarge(value)));
+  const texts = new Set(values.filter(isLarge).map((value) => canonicalJson(value)));
+  return (value) => (isLarge(value) ? texts.has(paidText(value)) : plain.has(value));
+}
+
+function isLarge(value: Json): boolean {
+  return typeof value === "object" && value !== null;
+}
+
 function areUnique(items: readonly Json[]): boolean {
   const texts = new Set<string>();
-  for (const item of items) {
-    const text = canonicalJson(item);
-    workMeter.pay(4 + text.length / 4);
-    texts.add(text);
-  }
+  for (const item of items) texts.add(paidText(item));
   return texts.size === items.length;
+}
+
+/** What is made of many small values takes longer than a long text. */
+function paidText(value: Json): string {
+  const text = canonicalJson(value);
+  workMeter.pay(4 + (isLarge(value) ? text.length : text.length / 4));
+  return text;
 }
 
 type AjvConstructor = new (options: Options) => Ajv;
@@ -228,12 +288,16 @@ const patterns = new Map<string, LinearPattern & RegExp>();
 function linearPattern(pattern: string, flags: string): LinearPattern & RegExp {
   const known = patterns.get(pattern);
   if (known !== undefined) return known;
-  workMeter.pay(stepsOfPattern + patternCost(pattern) / costInAStep);
+  const guessed = patternCost(pattern);
+  workMeter.pay(stepsOfPattern + guessed / costInAStep);
   const compiled = RE2JS.compile(pattern);
   const instructions = compiled.programSize();
+  // One may be more than was thought, and RE2 has a bound of its own for it; the next one is not compiled then.
+  workMeter.pay(Math.max(0, instructions - guessed) / costInAStep);
   const linear = {
     test: (text: string) => {
-      workMeter.pay(4 + (text.length * instructions) / instructionsInAStep);
+      // Where there is no letter, each instruction is still met once.
+      workMeter.pay(4 + ((text.length + 1) * instructions) / instructionsInAStep);
       return compiled.matcher(text).find();
     },
     // Ajv takes patterns with the same text for the same: without it, the first one would be matched in the place of all others.

@@ -59,7 +59,11 @@ export function withMeter(ajv: Pick<Ajv, "RULES">): void {
       workMeter.pay(compilePrice(keyword, own));
       const meter = keyword.gen.scopeValue("obj", { ref: workMeter });
       keyword.gen.code(_`if ((${meter}.left -= ${priceOf(keyword, own)}) < 0) ${meter}.stop()`);
+      if (!ofMany.has(keyword.keyword)) return code(keyword, type);
+      const before = keyword.gen.const("before", errors);
       code(keyword, type);
+      const more = _`${stepsOfError} * (${errors} - ${before})`;
+      keyword.gen.code(_`if (${errors} > ${before} && (${meter}.left -= ${more}) < 0) ${meter}.stop()`);
     };
   }
 }
@@ -71,19 +75,33 @@ const branches: ReadonlySet<string> = new Set([
 const listsOfNames: ReadonlySet<string> = new Set(["dependencies", "dependentRequired"]);
 const overTexts: ReadonlySet<string> = new Set(["minLength", "maxLength"]);
 const overItems: ReadonlySet<string> = new Set(["items", "additionalItems", "contains", "unevaluatedItems"]);
-const overMembers: ReadonlySet<string> = new Set([
-  ...["additionalProperties", "patternProperties", "propertyNames", "unevaluatedProperties"],
-  ...["minProperties", "maxProperties"],
+const overMembers: ReadonlySet<string> = new Set(["additionalProperties", "patternProperties", "propertyNames"]);
+const countingMembers: ReadonlySet<string> = new Set(["minProperties", "maxProperties"]);
+/** May find as much wrong as the schema has names in it. The type of a value is no keyword of Ajv's: nobody else pays for what is wrong with it. */
+const ofMany: ReadonlySet<string> = new Set([
+  ...["properties", "required", "prefixItems", "allOf", "dependencies", "dependentRequired", "dependentSchemas"],
 ]);
+/** What they find wrong in a branch is made, and thrown away. */
+const trying: ReadonlySet<string> = new Set(["anyOf", "oneOf"]);
+/** An object of six members. */
+const stepsOfError = 8;
 
 /** What the code of a keyword walks through each time, besides subschemas, which pay for themselves. */
-function priceOf({ keyword, data }: KeywordCxt, own: number): Code {
+function priceOf({ keyword, data, schema }: KeywordCxt, own: number): Code {
   // All that went wrong so far is kept until the end, and copied after a call.
   const always = _`${own} + (${errors} >> 3)`;
   if (overTexts.has(keyword)) return _`${always} + (${data}.length >> 3)`;
   if (keyword === "format") return _`${always} + (typeof ${data} == "string" ? ${data}.length : 0)`;
-  if (overItems.has(keyword)) return _`${always} + (Array.isArray(${data}) ? ${data}.length : 0)`;
-  if (overMembers.has(keyword)) return _`${always} + 2 * Object.keys(${data}).length`;
+  // Each may be wrong, in its type: see `ofMany`.
+  if (overItems.has(keyword)) return _`${always} + (Array.isArray(${data}) ? ${stepsOfError} * ${data}.length : 0)`;
+  if (overMembers.has(keyword)) return _`${always} + ${stepsOfError} * Object.keys(${data}).length`;
+  if (countingMembers.has(keyword)) return _`${always} + 2 * Object.keys(${data}).length`;
+  if (keyword === "unevaluatedProperties") {
+    // Each is compared with each name that was looked at.
+    const each = stepsOfError + Math.ceil(workMeter.evaluatedNames / 8);
+    return _`${always} + ${each} * Object.keys(${data}).length`;
+  }
+  if (trying.has(keyword)) return _`${always} + ${(stepsOfError / 2) * (schema as readonly unknown[]).length}`;
   return always;
 }
 
