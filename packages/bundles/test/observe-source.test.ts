@@ -302,6 +302,23 @@ describe("reading a source", () => {
     expect(await look(endless, new SourceLab(), latest, { sourceMs: 20 })).toMatchObject({ completeness: "failed" });
   });
 
+  test("how many refs are known is counted once, however many are denied", async () => {
+    const registry = new Registry(Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, {}])));
+    let counted = 0;
+    const known = {
+      get: () => undefined,
+      get size() {
+        counted += 1;
+        return 0;
+      },
+      *[Symbol.iterator]() {},
+    };
+    const asked = { id: "run", generation: "g1", source: registry, selection: latest, known, parse, parserVersion: 1 };
+    const { refs } = await observeSource({ ...asked, signal: new AbortController().signal });
+    expect([...refs.values()].map(({ seen }) => seen.kind)).toEqual(Array(4).fill("absent"));
+    expect(counted).toBeLessThanOrEqual(1);
+  });
+
   test("a reading that nobody wants any more rejects, and is no observation", async () => {
     const registry = new Registry({ a: { latest: "1.0.0" } });
     registry.faults.set("a", "hangs");

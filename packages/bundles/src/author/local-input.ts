@@ -1,5 +1,5 @@
 import type { JsonObject } from "@osbert/protocol";
-import { compileSchema, TooMuchWork, type Validate } from "@osbert/server/schemas";
+import { compileOrRefuse } from "@osbert/server/schemas";
 import { actionInput, type BundleState } from "../catalog/action-input.js";
 import { secretValues } from "../catalog/operator-secrets.js";
 import type { Action, BundleSpec, PlanSpec } from "../formats/bundle-spec.js";
@@ -54,15 +54,6 @@ export function planNamed({ plans }: BundleSpec, name: string | undefined): Plan
 function checkParameters({ action, plan, parameters }: LocalRequest, hidden: ReadonlySet<string>): void {
   if (action === "deprovision" || action === "unbind") return;
   const schema = hideInPlan(plan, hidden).schemas[action];
-  const fault = schema === null ? null : faultIn(compileSchema(schema, "parameters"), parameters);
+  const fault = schema === null ? null : compileOrRefuse(schema, "parameters")(parameters);
   if (fault !== null) throw new AuthorError(`the broker would refuse this ${action}: ${fault}`);
-}
-
-function faultIn(validate: Validate, parameters: JsonObject): string | null {
-  try {
-    return validate(parameters);
-  } catch (error) {
-    if (error instanceof TooMuchWork) return error.message;
-    throw error;
-  }
 }

@@ -1,10 +1,13 @@
 import { isJsonObject, type Json } from "@osbert/protocol";
-import { patternCost as costOfPattern } from "@osbert/server/schemas";
+import { patternCost } from "@osbert/server/schemas";
 import type { PlanSpec } from "./bundle-spec.js";
 
 /** Of one schema, as platforms take it; of all schemas of a bundle together, which is what can be compiled in a few seconds. */
 const mostBytes = { schema: 65_536, bundle: 131_072 };
-/** Of all patterns together. About a second of work. */
+/**
+ * Of all patterns of all schemas together. About a second of work. What one schema may take is bounded where it is compiled; but a bundle may have
+ * hundreds of plans, and a pattern of a few letters is work as 1,000 of them are.
+ */
 const mostPatternCost = 200_000;
 
 export interface SchemaProblem {
@@ -25,7 +28,8 @@ export function schemaCostProblem(plans: readonly PlanSpec[]): SchemaProblem | n
       if (bytes > mostBytes.schema)
         return { at: { plan, verb }, message: `must have at most ${mostBytes.schema} bytes, not ${bytes}` };
       all += bytes;
-      cost += patternCost(schema);
+      // One that a schema has in many places is compiled once.
+      for (const pattern of new Set(patternsIn(schema))) cost += patternCost(pattern);
     }
   if (all > mostBytes.bundle)
     return { at: null, message: `must have schemas of at most ${mostBytes.bundle} bytes together, not ${all}` };
@@ -34,15 +38,11 @@ export function schemaCostProblem(plans: readonly PlanSpec[]): SchemaProblem | n
   return null;
 }
 
-function patternCost(value: Json): number {
-  if (Array.isArray(value)) return sum(value.map(patternCost));
-  if (!isJsonObject(value)) return 0;
+function* patternsIn(value: Json): Generator<string> {
+  if (Array.isArray(value)) for (const item of value) yield* patternsIn(item);
+  if (!isJsonObject(value)) return;
   const { pattern, patternProperties } = value;
-  const patterns = [pattern, ...(isJsonObject(patternProperties) ? Object.keys(patternProperties) : [])];
-  const own = sum(patterns.map((text) => (typeof text === "string" ? costOfPattern(text) : 0)));
-  return own + sum(Object.values(value).map(patternCost));
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
+  if (typeof pattern === "string") yield pattern;
+  if (isJsonObject(patternProperties)) yield* Object.keys(patternProperties);
+  for (const member of Object.values(value)) yield* patternsIn(member);
 }

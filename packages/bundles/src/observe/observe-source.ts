@@ -267,9 +267,11 @@ class Reading {
   async judgeDenied(): Promise<void> {
     if (this.#denied.length === 0) return;
     const alive = await this.#probed();
+    // It is counted when it is asked for, and there may be as many that are denied.
+    const isOnlyOne = this.#request.known.size === 1;
     for (const { ref, spec, why, hidden } of this.#denied) {
       const wasThere = this.#request.known.get(spec) !== undefined;
-      const only = !hidden && this.#request.known.size === 1;
+      const only = !hidden && isOnlyOne;
       if (!wasThere && !hidden) this.seen(ref, spec, { kind: "absent" });
       else if (wasThere && alive === null && (this.#resolved > 0 || only)) this.seen(ref, spec, { kind: "absent" });
       else this.seen(ref, spec, { kind: "unreadable", why: alive ?? why });

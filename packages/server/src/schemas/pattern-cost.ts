@@ -8,6 +8,7 @@ export function patternCost(pattern: string): number {
   let sum = 0;
   let last = 0;
   let classes = 0;
+  const foldsCase = /\(\?[A-Za-z]*i/.test(pattern);
   for (let at = 0; at < pattern.length; at++) {
     const letter = pattern[at];
     if (letter === "{") {
@@ -39,7 +40,7 @@ export function patternCost(pattern: string): number {
         at += long?.length ?? 1;
       } else if (letter === "[") {
         const end = endOfBrackets(pattern, at);
-        classes += end - at;
+        classes += costOfBrackets(pattern.slice(at + 1, end), foldsCase);
         at = end;
       }
     }
@@ -48,7 +49,20 @@ export function patternCost(pattern: string): number {
 }
 
 /** Such as \pL, which has hundreds of ranges. */
-const costOfClass = 50;
+const costOfClass = 200;
+/** Where upper and lower case are the same, RE2 looks at each letter of a range; there are none behind the last. */
+const lettersInACost = 100;
+const lastWithCase = 0x1e943;
+
+/** Of what stands between them. */
+function costOfBrackets(inside: string, foldsCase: boolean): number {
+  const named = inside.match(/\\[pP]/g)?.length ?? 0;
+  const ranges = foldsCase ? inside.matchAll(/-(?:\\([x0-7])|(.))/gsu) : [];
+  let letters = 0;
+  for (const [, escaped, last] of ranges)
+    letters += escaped === undefined ? Math.min(last?.codePointAt(0) ?? 0, lastWithCase) : lastWithCase;
+  return 1 + inside.length + named * costOfClass + letters / lettersInACost;
+}
 
 /** Of `[…]`, as RE2 reads it: a bracket that comes first is a letter, also behind a `^`. One that is never closed is for RE2 to refuse. */
 function endOfBrackets(pattern: string, start: number): number {
