@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { cancelReasons } from "../src/decisions/cancel-reasons.js";
+import { keys } from "../src/records/keys.js";
 import type { Rule } from "../src/testing/index.js";
 import { type ExecutionLab, executionLab } from "./execution-lab.js";
 
@@ -58,6 +59,37 @@ test("E10-22: a create that is stopped at any moment, and resumed, has no id tha
   const ends = await Promise.all(Array.from({ length: 32 }, (_, at) => resumed(at + 1)));
   expect(ends.flatMap(({ fault }) => fault ?? [])).toEqual([]);
   expect(ends.some(({ hasNewId }) => hasNewId)).toBe(true);
+});
+
+test("P-ORPH-02: a create that is resumed, and of which something waits in the ledger for someone, makes nothing beside it", async () => {
+  const held = async (dieAt: number) => {
+    let [goesOn, hadRow] = ["", false];
+    const lab = await executionLab({
+      dieAt,
+      rules: [{ call: "provision", instance: "osb-db", do: ["done-500", "done-500"] }],
+      offering: "unfetchable",
+      policy: { orphans: "hold" },
+      timeoutMs: 60_000,
+      whenDead: async (dead) => {
+        hadRow = (await dead.orphans()).length > 0;
+        goesOn = await dead.resume("db");
+      },
+    });
+    lab.arm();
+    await lab.ended("db", await lab.create("db"));
+    lab.disarm();
+    await lab.data("db");
+    const end = goesOn === "" ? undefined : await lab.ended("db", goesOn);
+    const isForgotten = lab.sent().includes("PUT osb-db-next");
+    return { end: hadRow && !isForgotten ? end : undefined, sent: lab.sent() };
+  };
+  const ends = await Promise.all(Array.from({ length: 24 }, (_, at) => held(at + 1)));
+  const beside = ends.flatMap(({ end, sent }) => (end === undefined ? [] : [{ end, sent }]));
+  expect(beside.length).toBeGreaterThan(0);
+  for (const { end, sent } of beside) {
+    expect(end).toMatchObject({ failure: { uncertain: true, orphan: keys.orphan("broker", "osb-db", null) } });
+    expect(sent).toEqual(["PUT osb-db", "PUT osb-db"]);
+  }
 });
 
 test("E10-22: a delete of a create that was stopped after it had given its id to the ledger sends nothing beside it", async () => {
