@@ -148,7 +148,7 @@ function history(store: Store, of: (change: Change) => string | undefined): { re
   return { store: watched, seen };
 }
 
-test("E10-45: a third bind is not given the id of the second again, and waiting for it costs no entries", async () => {
+test("E8: a third bind is not given the id of the second again, and waiting for it costs no entries", async () => {
   const record = ({ putParts }: Change) => {
     const text = putParts.find(({ id }) => id === "binding/app")?.body;
     if (text === undefined) return undefined;
