@@ -3,50 +3,10 @@ import { expect, test } from "vitest";
 import { admitCreate, type WantedInstance } from "../src/decisions/admit-create.js";
 import { askedBefore, type Desk } from "../src/decisions/desk.js";
 import { type Holds, withHold } from "../src/decisions/queue-state.js";
-import type { Admitted, PlatformError } from "../src/index.js";
 import { instanceLabels, osbIdLabelName } from "../src/records/instance-labels.js";
 import { type BindingRecord, instances } from "../src/records/instance-record.js";
-import { type QueueLab, queueLab } from "./queue-lab.js";
-
-const db = { offering: "db", plan: "small", parameters: '{"a":1,"b":1}' } as const;
-
-function operationOf(admitted: Admitted): string {
-  if (admitted.kind !== "accepted") throw new Error(`it was ${admitted.kind}`);
-  return admitted.operation;
-}
-
-async function refused(asked: Promise<unknown>): Promise<PlatformError> {
-  return asked.then(
-    () => {
-      throw new Error("it was not refused");
-    },
-    (error: unknown) => error as PlatformError,
-  );
-}
-
-async function ready(options: Parameters<typeof queueLab>[0] = {}): Promise<QueueLab> {
-  const lab = await queueLab(options);
-  await lab.journal.start();
-  lab.answer(operationOf(await lab.instances.create(lab.ref, db, lab.asks("anna"))));
-  await lab.until(async () => (await lab.see()).phase === "ready");
-  return lab;
-}
-
-async function emptied(lab: QueueLab) {
-  await lab.until(async () => (await lab.see()).queue.length === 0);
-  return lab.see();
-}
-
-async function sent(lab: QueueLab, admitted: Promise<Admitted>): Promise<string> {
-  const operation = operationOf(await admitted);
-  await lab.until(() => lab.sent.includes(operation));
-  return operation;
-}
-
-const update = async (lab: QueueLab, parameters: string, by = "anna") =>
-  operationOf(await lab.instances.update(lab.ref, { parameters }, lab.asks(by)));
-const held = async (lab: QueueLab) =>
-  (await lab.see()).queue.filter(({ state }) => state === "held").map(({ operation }) => operation);
+import { queueLab } from "./queue-lab.js";
+import { db, emptied, held, operationOf, ready, refusal, sent, update } from "./queue-stories.js";
 
 test("E10-31: who cancels the second attempt of a create is back where the first one failed, and nobody else's wish is lost", async () => {
   const lab = await queueLab();
@@ -68,7 +28,7 @@ test("an unbind that a delete waits for cannot be held: the delete would go befo
   await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
   await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("anna"));
   const unbind = (await lab.see()).queue.find(({ op }) => op === "unbind")?.operation ?? "";
-  expect(await refused(lab.instances.hold(lab.ref, unbind, "later", lab.asks("anna")))).toMatchObject({
+  expect(await refusal(lab.instances.hold(lab.ref, unbind, "later", lab.asks("anna")))).toMatchObject({
     code: "deleting",
   });
 });
@@ -112,7 +72,7 @@ test("bindings that failed are bounded, too: an instance with too many of them c
   const failed = Array.from({ length: 200 }, (_, number) => instances.part(`binding/f${number}`, record));
   const write = instances.decide(() => ({ result: null, change: { parts: Object.assign({}, ...failed) } }));
   await lab.journal.transact("instance/s/i", write, lab.asks("anna"));
-  expect(await refused(lab.instances.bind(lab.ref, { name: "more" }, lab.asks("anna")))).toMatchObject({
+  expect(await refusal(lab.instances.bind(lab.ref, { name: "more" }, lab.asks("anna")))).toMatchObject({
     code: "too-many",
     message: expect.stringContaining("failed"),
   });
@@ -125,7 +85,7 @@ test("a lock that deletes are not exempt from keeps an instance from being aband
   const first = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
   await lab.instances.lock(lab.ref, { reason: "audit" }, lab.asks("otto"));
   const asked = lab.instances.delete(lab.ref, { mode: "abandon", reason: "no more" }, lab.asks("anna"));
-  expect(await refused(asked)).toMatchObject({ code: "locked" });
+  expect(await refusal(asked)).toMatchObject({ code: "locked" });
   expect((await lab.see()).queue.map(({ operation }) => operation)).toEqual([first]);
 });
 
@@ -153,7 +113,7 @@ test("E10-33: a create that failed and was corrected since is not retried over w
   lab.answerAll();
   await update(lab, '{"a":2}');
   await emptied(lab);
-  expect(await refused(lab.instances.retry(lab.ref, create, lab.asks("anna")))).toMatchObject({ code: "too-late" });
+  expect(await refusal(lab.instances.retry(lab.ref, create, lab.asks("anna")))).toMatchObject({ code: "too-late" });
   expect(await lab.see()).toMatchObject({ queue: [], applied: { parameters: '{"a":2,"b":1}' } });
 });
 
@@ -176,7 +136,7 @@ test("an unbind that a delete waits for cannot be cancelled: the delete would go
   await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
   await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("anna"));
   const unbind = (await lab.see()).queue.find(({ op }) => op === "unbind")?.operation ?? "";
-  expect(await refused(lab.instances.cancel(lab.ref, unbind, lab.asks("anna")))).toMatchObject({ code: "deleting" });
+  expect(await refusal(lab.instances.cancel(lab.ref, unbind, lab.asks("anna")))).toMatchObject({ code: "deleting" });
 });
 
 test("what others are to come after is not held: they would come before it", async () => {
@@ -184,7 +144,7 @@ test("what others are to come after is not held: they would come before it", asy
   await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
   const first = await update(lab, '{"b":2}', "bert");
   await lab.instances.delete(lab.ref, { mode: "after", after: first }, lab.asks("dora"));
-  expect(await refused(lab.instances.hold(lab.ref, first, "later", lab.asks("bert")))).toMatchObject({ code: "busy" });
+  expect(await refusal(lab.instances.hold(lab.ref, first, "later", lab.asks("bert")))).toMatchObject({ code: "busy" });
 });
 
 test("an instance whose create was sent is not created anew at another broker, where nobody knows its id", () => {

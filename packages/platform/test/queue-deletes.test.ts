@@ -1,54 +1,15 @@
 import type { Store } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
 import { expect, test } from "vitest";
-import type { Admitted, PlatformError } from "../src/index.js";
 import { type Answer, type QueueLab, queueLab } from "./queue-lab.js";
-
-const db = { offering: "db", plan: "small", parameters: '{"a":1,"b":1}' } as const;
-
-function operationOf(admitted: Admitted): string {
-  if (admitted.kind !== "accepted" && admitted.kind !== "repeated") throw new Error(`it was ${admitted.kind}`);
-  return admitted.operation;
-}
-
-async function refused(asked: Promise<unknown>): Promise<PlatformError> {
-  return asked.then(
-    () => {
-      throw new Error("it was not refused");
-    },
-    (error: unknown) => error as PlatformError,
-  );
-}
-
-async function ready(options: Parameters<typeof queueLab>[0] = {}): Promise<QueueLab> {
-  const lab = await queueLab(options);
-  await lab.journal.start();
-  lab.answer(operationOf(await lab.instances.create(lab.ref, db, lab.asks("anna"))));
-  await lab.until(async () => (await lab.see()).phase === "ready");
-  return lab;
-}
+import { db, emptied, held, operationOf, ready, refusal, sent, update } from "./queue-stories.js";
 
 async function bound(lab: QueueLab, ...names: readonly string[]): Promise<void> {
   for (const name of names) lab.answer(operationOf(await lab.instances.bind(lab.ref, { name }, lab.asks("anna"))));
   await emptied(lab);
 }
 
-async function emptied(lab: QueueLab) {
-  await lab.until(async () => (await lab.see()).queue.length === 0);
-  return lab.see();
-}
-
-async function sent(lab: QueueLab, admitted: Promise<Admitted>): Promise<string> {
-  const operation = operationOf(await admitted);
-  await lab.until(() => lab.sent.includes(operation));
-  return operation;
-}
-
-const update = async (lab: QueueLab, parameters: string, by = "anna") =>
-  operationOf(await lab.instances.update(lab.ref, { parameters }, lab.asks(by)));
 const order = async (lab: QueueLab) => (await lab.see()).queue.map(({ operation }) => operation);
-const held = async (lab: QueueLab) =>
-  (await lab.see()).queue.filter(({ state }) => state === "held").map(({ operation }) => operation);
 const no: Answer = { kind: "refused", message: "protected" };
 
 /** The process stops before it has heard an answer, and nobody takes the instance up: as while the lane of its broker is paused. */
@@ -79,7 +40,7 @@ test("a bind that was sent is a binding, so that a delete does not pass it while
   before.fallSilent();
   const bind = await sent(before, before.instances.bind(before.ref, { name: "app" }, before.asks("anna")));
   const lab = await stoppedAndPaused(before, store);
-  expect(await refused(lab.instances.delete(lab.ref, {}, lab.asks("anna")))).toMatchObject({ code: "has-bindings" });
+  expect(await refusal(lab.instances.delete(lab.ref, {}, lab.asks("anna")))).toMatchObject({ code: "has-bindings" });
   const gone = operationOf(await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("anna")));
   const queue = (await lab.see()).queue.map(({ op, operation }) => [op, operation]);
   expect(queue).toEqual([
@@ -202,7 +163,7 @@ test("a delete that is to come after one that is held is refused: it would come 
   await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
   const second = await update(lab, '{"b":2}');
   await lab.instances.hold(lab.ref, second, "not yet", lab.asks("anna"));
-  expect(await refused(lab.instances.delete(lab.ref, { after: second }, lab.asks("anna")))).toMatchObject({
+  expect(await refusal(lab.instances.delete(lab.ref, { after: second }, lab.asks("anna")))).toMatchObject({
     code: "invalid",
   });
 });
@@ -212,7 +173,7 @@ test("a delete that comes after all others counts what they bind: it is refused,
   const hangs = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
   const bind = operationOf(await lab.instances.bind(lab.ref, { name: "app" }, lab.asks("anna")));
   for (const wanted of [{ mode: "drain" }, { after: bind }] as const)
-    expect(await refused(lab.instances.delete(lab.ref, wanted, lab.asks("anna")))).toMatchObject({
+    expect(await refusal(lab.instances.delete(lab.ref, wanted, lab.asks("anna")))).toMatchObject({
       code: "has-bindings",
     });
   await lab.instances.delete(lab.ref, { mode: "drain", cascade: true }, lab.asks("anna"));
@@ -259,7 +220,7 @@ test("E10-30: a delete that was sent is not made one that can be taken back by a
   const lab = await ready();
   const gone = await sent(lab, lab.instances.delete(lab.ref, { mode: "drain" }, lab.asks("dora")));
   expect(operationOf(await lab.instances.delete(lab.ref, {}, lab.asks("anna")))).toBe(gone);
-  expect(await refused(lab.instances.restore(lab.ref, lab.asks("anna")))).toMatchObject({ code: "too-late" });
+  expect(await refusal(lab.instances.restore(lab.ref, lab.asks("anna")))).toMatchObject({ code: "too-late" });
 });
 
 test("an unbind that is called off leaves a bind that is under way as that", async () => {

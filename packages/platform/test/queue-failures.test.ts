@@ -1,30 +1,5 @@
 import { expect, test } from "vitest";
-import type { Admitted } from "../src/index.js";
-import { type QueueLab, queueLab } from "./queue-lab.js";
-
-function operationOf(admitted: Admitted): string {
-  if (admitted.kind !== "accepted") throw new Error(`it was ${admitted.kind}`);
-  return admitted.operation;
-}
-
-const update = async (lab: QueueLab, parameters: string, by = "anna") =>
-  operationOf(await lab.instances.update(lab.ref, { parameters }, lab.asks(by)));
-const held = async (lab: QueueLab) =>
-  (await lab.see()).queue.filter(({ state }) => state === "held").map(({ operation }) => operation);
-
-async function ready(): Promise<QueueLab> {
-  const lab = await queueLab();
-  await lab.journal.start();
-  const wanted = { offering: "db", plan: "small", parameters: '{"a":1,"b":1}' };
-  lab.answer(operationOf(await lab.instances.create(lab.ref, wanted, lab.asks("anna"))));
-  await lab.until(async () => (await lab.see()).phase === "ready");
-  return lab;
-}
-
-async function emptied(lab: QueueLab) {
-  await lab.until(async () => (await lab.see()).queue.length === 0);
-  return lab.see();
-}
+import { emptied, held, operationOf, ready, update } from "./queue-stories.js";
 
 /** `a` and `n` could not be changed; below each of them, and beside them, someone wants more. */
 async function failedTwice() {

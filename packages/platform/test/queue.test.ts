@@ -3,55 +3,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sqliteStore } from "@osbert/journal/sqlite";
 import { expect, onTestFinished, test } from "vitest";
-import { type Admitted, type InstanceView, PlatformError } from "../src/index.js";
-import { type QueueLab, queueLab } from "./queue-lab.js";
+import type { InstanceView } from "../src/index.js";
+import { queueLab } from "./queue-lab.js";
+import { emptied, held, operationOf, ready, refusal, update } from "./queue-stories.js";
 
 const db = { offering: "db", plan: "small" } as const;
 
-function operationOf(admitted: Admitted): string {
-  if (admitted.kind !== "accepted" && admitted.kind !== "repeated") throw new Error(`it was ${admitted.kind}`);
-  return admitted.operation;
-}
-
-/** What the platform says no with. */
-async function refusal(asked: Promise<unknown>): Promise<PlatformError> {
-  const error = await asked.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (error instanceof PlatformError) return error;
-  throw error ?? new Error("it was not refused");
-}
-
-/** An instance with these parameters, whose queue is empty. */
-async function ready(parameters = '{"a":1,"b":1}'): Promise<QueueLab> {
-  const lab = await queueLab();
-  await lab.journal.start();
-  const create = operationOf(await lab.instances.create(lab.ref, { ...db, parameters }, lab.asks("anna")));
-  lab.answer(create);
-  await lab.until(async () => (await lab.see()).phase === "ready");
-  return lab;
-}
-
 /** An instance at whose broker the first update hangs, so that everything else is queued behind it. */
 async function busy(parameters?: string) {
-  const lab = await ready(parameters);
+  const lab = await ready({}, parameters);
   const first = await update(lab, '{"a":2}');
   await lab.until(() => lab.sent.includes(first));
   return { lab, first };
 }
-
-async function update(lab: QueueLab, parameters: string, by = "anna"): Promise<string> {
-  return operationOf(await lab.instances.update(lab.ref, { parameters }, lab.asks(by)));
-}
-
-async function emptied(lab: QueueLab) {
-  await lab.until(async () => (await lab.see()).queue.length === 0);
-  return lab.see();
-}
-
-const held = async (lab: QueueLab) =>
-  (await lab.see()).queue.filter(({ state }) => state === "held").map(({ operation }) => operation);
 
 test("E10-1: an update while the create runs is queued behind it, and what will be is seen at once", async () => {
   const lab = await queueLab();
@@ -610,7 +574,7 @@ test("after tells what the instance will be after one operation of the queue", a
 });
 
 test("E10-42: a number beyond 2^53 and a null stay what they are, and nothing but the user's words is sent", async () => {
-  const lab = await ready('{"big":9007199254740993}');
+  const lab = await ready({}, '{"big":9007199254740993}');
   lab.answerAll();
   await update(lab, '{"none":null}');
   expect((await emptied(lab)).applied?.parameters).toBe('{"big":9007199254740993,"none":null}');
@@ -633,7 +597,7 @@ test("what cannot be parameters is refused", async () => {
 });
 
 test("the journal is followed as it grows, in words, and shows no value of a parameter", async () => {
-  const lab = await ready('{"password":"hush"}');
+  const lab = await ready({}, '{"password":"hush"}');
   const stop = new AbortController();
   const lines: string[] = [];
   const following = (async () => {
