@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { JournalError, type JournalOptions, openJournal } from "../src/index.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { interposedStore } from "../src/testing/interposed-store.js";
@@ -216,4 +216,37 @@ test("what was accepted while the lease of a killed engine still held is run whe
   const [second] = (await accepting).accepted;
   expect(await next.ended("k", second?.id ?? "", { withinMs: 10_000 })).toEqual({ kind: "succeeded", result: "done" });
   await next.stop();
+});
+
+test("what takes every process down waits, also if it was told to hurry while it ran", async () => {
+  const store = memoryStore();
+  let runs = 0;
+  const kinds = {
+    job: {
+      run: async () => {
+        runs++;
+      },
+    },
+  };
+  const journal = await openJournal({ store, kinds });
+  await journal.transact("k", () => ({ result: null, change: { accept: [{ kind: "job" }] } }), { by });
+  for (let times = 0; times < 30; times++) {
+    const { record } = (await store.read("k", [])) ?? {};
+    if (record === undefined) throw new Error("it is not kept");
+    const { seq, epoch, lane } = record;
+    const state = record.state.replace(/("open":\[\{)(?!"hurried")/, '$1"hurried":true,');
+    expect(state).toContain('"hurried":true');
+    await store.commit({
+      ...{ key: "k", expected: { seq, epoch }, token: `t${times}`, state, lane, epoch: epoch + 1, dueAt: "keep" },
+      ...{ lease: { owner: "short-lived", until: 1 }, putParts: [], deleteParts: [], deleteEntries: [], wake: false },
+      ...{ addLabels: [], removeLabels: [] },
+      entries: [{ kind: "noted", operation: null, body: '{"actor":{"type":"user","subject":"a"},"payload":null}' }],
+    });
+  }
+  await journal.start();
+  await vi.waitFor(async () => expect((await journal.entries("k")).at(-1)?.kind).toBe("retry"), { timeout: 10_000 });
+  const { payload, at } = (await journal.entries("k")).at(-1) ?? {};
+  expect((payload as { until: number }).until).toBeGreaterThan(at ?? Number.POSITIVE_INFINITY);
+  expect(runs).toBe(0);
+  await journal.stop();
 });

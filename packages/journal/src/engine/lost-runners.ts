@@ -1,6 +1,7 @@
 import { nextDelayMs } from "../decisions/backoff.js";
 import type { Draft } from "../decisions/draft.js";
 import { runnable } from "../decisions/schedule.js";
+import { withoutHurry } from "../decisions/waits.js";
 import { becauseOf } from "../operation.js";
 import type { Cell } from "./cell.js";
 import type { StoreTime } from "./time.js";
@@ -36,7 +37,8 @@ export class LostRunners {
         if (open === undefined) continue;
         const until = this.#now() + nextDelayMs(open.failures + 1, this.#ports.random);
         const error = "several runners in a row ended without recording anything";
-        draft.retry(open, until, error, becauseOf(open));
+        // Told to hurry or not: the next process would be taken down, too.
+        draft.retry(withoutHurry(open), until, error, becauseOf(open));
       }
     });
   }
