@@ -6,7 +6,9 @@ import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { JournalError } from "../src/errors.js";
 import type { Store } from "../src/store.js";
+import { Dedicated } from "../src/stores/postgres/dedicated.js";
 import { postgresStore } from "../src/stores/postgres/index.js";
+import { Session } from "../src/stores/postgres/session.js";
 import { change, PostgresPlace, postgresUrl, Wire } from "./postgres-support.js";
 
 describe.skipIf(postgresUrl === null)("PostgreSQL that goes away", () => {
@@ -123,6 +125,27 @@ describe.skipIf(postgresUrl === null)("PostgreSQL that goes away", () => {
       wire.loseNext("osbert.session");
       const store = postgresStore(pool, { schema: place.schema, timeoutMs: 300 });
       expectUnavailable([await store.open().catch((error: unknown) => error)]);
+    }));
+
+  test("a connection that is being prepared while a store is closed does not stay open", () =>
+    PostgresPlace.use(async (place) => {
+      const pool = place.newPool();
+      let [preparing, stopped] = [false, false];
+      const dedicated = new Dedicated({
+        open: () => Session.open(pool, 5_000),
+        up: async (_, again) => {
+          preparing = again;
+          await until(() => !again || stopped);
+        },
+        down: () => undefined,
+        random: () => 0,
+      });
+      await dedicated.start();
+      await dedicated.session.end();
+      await until(() => preparing);
+      await dedicated.stop();
+      stopped = true;
+      await until(() => pool.totalCount === 0);
     }));
 
   test("a pool that is used up does not hold a call for ever", () =>

@@ -307,12 +307,13 @@ export class Draft {
     waits: readonly Wait[],
     attribution: Attribution,
     { goesOn = false, looked = [] }: { readonly goesOn?: boolean; readonly looked?: readonly Wait[] } = {},
-  ): void {
+  ): number {
     const { now } = this.base;
     const begun = this.#wait(operation, [...looked, ...waits], attribution);
     const readyAt = goesOn ? now : Math.min(...waits.map((wait) => untilOf(operation, wait, now)));
     this.operations.replace({ ...begun, readyAt, attempts: operation.attempts + 1, failures: 0 });
     this.#isQuiet = true;
+    return readyAt;
   }
 
   /** J5: the operation is tried again at a later time, which is no failure. `waits`: what it has begun to wait for beside that (J6). */
@@ -322,11 +323,12 @@ export class Draft {
     reason: string,
     attribution: Attribution,
     waits: readonly Wait[] = [],
-  ): void {
+  ): number {
     const readyAt = nextAttemptAt(operation, until, this.base.now);
     this.#append("waiting", { until: readyAt, reason }, attribution, operation.id);
     const begun = this.#wait(operation, waits, attribution);
     this.operations.replace({ ...begun, readyAt, attempts: operation.attempts + 1, failures: 0 });
+    return readyAt;
   }
 
   /** An attempt failed; the next one comes at `until`. `waits`: what it has begun to wait for beside that (J6). */
@@ -336,7 +338,7 @@ export class Draft {
     error: string,
     attribution: Attribution,
     waits: readonly Wait[] = [],
-  ): void {
+  ): number {
     const attempts = operation.attempts + 1;
     const readyAt = nextAttemptAt(operation, until, this.base.now);
     this.#append("retry", { attempt: attempts, error, until: readyAt }, attribution, operation.id);
@@ -348,6 +350,7 @@ export class Draft {
       failures: operation.failures + 1,
       lastError: error,
     });
+    return readyAt;
   }
 
   /** The operation with what it has begun to wait for. */

@@ -377,10 +377,10 @@ export class Runner implements AttemptHost {
     const { waits } = end;
     this.reached("before wait is recorded");
     const said = attempt.takeDescription();
-    await this.#record(attempt, "ends", (draft, open) =>
+    const until = await this.#record(attempt, "ends", (draft, open) =>
       draft.sleep(describeFirst(draft, open, attempt, said), waits, attempt.attribution, end),
     );
-    this.observe({ kind: "waiting", ...attempt.facts, until: Math.min(...waits.map(({ until }) => until)) });
+    if (until !== undefined) this.observe({ kind: "waiting", ...attempt.facts, until });
     this.reached("after wait is recorded");
   }
 
@@ -397,16 +397,18 @@ export class Runner implements AttemptHost {
       this.#cellOf(attempt).snapshot?.state.open.find(({ id }) => id === attempt.operation.id) ?? attempt.operation;
     const decision = decideRetry(error, operation, kind, this.#ports.random);
     if (decision.kind === "fail") return this.#settle(attempt, { kind: "failed", error: decision.error });
-    const until = Math.min(this.now() + decision.afterMs, operation.deadlineAt ?? Number.MAX_SAFE_INTEGER);
+    const wanted = Math.min(this.now() + decision.afterMs, operation.deadlineAt ?? Number.MAX_SAFE_INTEGER);
     this.reached("before retry is recorded");
     const said = attempt.takeDescription();
-    await this.#record(attempt, "ends", (draft, open) => {
+    const until = await this.#record(attempt, "ends", (draft, open) => {
       const described = describeFirst(draft, open, attempt, said);
-      if (decision.kind === "retry") draft.retry(described, until, decision.error, attribution, waits);
-      else draft.postpone(described, until, decision.reason, attribution, waits);
+      return decision.kind === "retry"
+        ? draft.retry(described, wanted, decision.error, attribution, waits)
+        : draft.postpone(described, wanted, decision.reason, attribution, waits);
     });
-    if (decision.kind === "wait") this.observe({ kind: "waiting", ...attempt.facts, until });
-    else this.observe({ kind: "retrying", ...attempt.facts, attempt: operation.attempts + 1, until, error });
+    if (until !== undefined && decision.kind === "wait") this.observe({ kind: "waiting", ...attempt.facts, until });
+    if (until !== undefined && decision.kind === "retry")
+      this.observe({ kind: "retrying", ...attempt.facts, attempt: operation.attempts + 1, until, error });
     this.reached("after retry is recorded");
   }
 
@@ -414,15 +416,17 @@ export class Runner implements AttemptHost {
 
   /**
    * Writes what an attempt has to say, in the cell's turn. J3: if the lease is not ours any more, nothing is written. J8: if the
-   * operation was cancelled meanwhile, that is what is written at the attempt's end, and nothing before.
+   * operation was cancelled meanwhile, that is what is written at the attempt's end, and nothing before. Answers what `write` answered,
+   * undefined if something else was written.
    */
-  async #record(
+  async #record<T>(
     attempt: Attempt,
     then: "goes on" | "ends",
-    write: (draft: Draft, operation: OpenOperation) => void,
+    write: (draft: Draft, operation: OpenOperation) => T,
     wanted: EffectOptions = {},
-  ): Promise<void> {
+  ): Promise<T | undefined> {
     const cell = this.#cellOf(attempt);
+    let answer: T | undefined;
     const record = (draft: Draft) => {
       // While it waited for its turn, the lease may have been lost and taken anew, by this very process.
       if (cell.attempts.get(attempt.operation.id) !== attempt) throw new JournalError("lease-lost");
@@ -430,7 +434,11 @@ export class Runner implements AttemptHost {
       if (open === undefined) throw new JournalError("lease-lost", "the operation was ended by another engine");
       // The answer was lost to a commit that has recorded the end of the attempt already.
       if (then === "ends" && open.attempts > attempt.operation.attempts) return;
-      if (open.cancel === null) return write(draft, open);
+      if (open.cancel === null) {
+        answer = write(draft, open);
+        return;
+      }
+      answer = undefined;
       if (then === "ends") {
         return draft.settle(open, { kind: "cancelled", reason: open.cancel.reason }, open.cancel.attribution);
       }
@@ -440,6 +448,7 @@ export class Runner implements AttemptHost {
     };
     const options = { ...wanted, mayGoOn: () => this.#mayGoOn(attempt) };
     await cell.serial(() => this.#write(cell, then === "ends" ? attempt : null, record, options));
+    return answer;
   }
 
   /** A change by the runner. If an attempt ends with it, the lease goes with the same commit, unless there is more to do. */

@@ -158,6 +158,8 @@ function hurriedAtItsEnd(what: string, error: () => Error): EngineTests {
       await change(process, "k", { hurry: [id] });
       doors[0]?.open();
       await story.until("it runs again", () => begun === 2);
+      const told = process.events.flatMap((event) => ("until" in event ? [event.until] : []));
+      assert.ok(Math.max(...told) <= story.now, "what is told of the next attempt is what is written of it");
       doors[1]?.open();
       await story.rests(process, "k", id);
       assert.equal(begun, 2, "once");

@@ -55,15 +55,16 @@ export class Dedicated {
 
   async #connect(again: boolean): Promise<void> {
     const session = await this.#options.open();
-    if (this.#stopped) {
-      await session.end();
-      return;
-    }
     try {
-      await this.#options.up(session, again);
+      if (!this.#stopped) await this.#options.up(session, again);
     } catch (error) {
       await session.end();
       throw error;
+    }
+    // `stop` has not seen this one.
+    if (this.#stopped) {
+      await session.end();
+      return;
     }
     this.#failures = 0;
     this.#session = session;
