@@ -224,6 +224,24 @@ describe("the checks of the crash suite", () => {
     expect(violationsOf(made({ moments: late(69) })).map(({ kind }) => kind)).toContain("two runners");
   });
 
+  test("what begins in vain, in a process that lost its sessions and cannot know it yet, makes no other attempt a late one", () => {
+    const silent: Moment = [5, -1, { kind: "disturbed", what: { kind: "silence" }, hit: 1 }];
+    const vain: Moment[] = [
+      [10.2, 1, attempts(0, "1.1", {}, 10.2)],
+      [10.3, 1, begins(0, "1.1", "a", 10.3)],
+    ];
+    const kinds = (moments: readonly Moment[]) =>
+      violationsOf(made({ moments: [...good, ...moments] })).map(({ kind }) => kind);
+    expect(kinds(vain)).toContain("two runners");
+    expect(kinds([...vain, silent])).toEqual([]);
+    const done: Moment = [
+      10.4,
+      1,
+      { kind: "step done", n: 0, attempt: "1.1", step: "a", ran: true, value: value(0, "a") },
+    ];
+    expect(kinds([...vain, silent, done])).toContain("two runners");
+  });
+
   test("an engine with a slow clock takes its lease to run longer than it does", () => {
     const late: Moment[] = [...good, [-3_000, 1, attempts(0, "1.1", {}, -3_000)], [70, 1, begins(0, "1.1", "b", -70)]];
     expect(violationsOf(made({ moments: late })).map(({ kind }) => kind)).toContain("two runners");

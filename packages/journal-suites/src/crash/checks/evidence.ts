@@ -25,6 +25,11 @@ export interface AttemptSeen {
   readonly recorded: Readonly<Record<string, string>>;
   /** As for an effect. */
   readonly allowedAt: number;
+  /**
+   * It may have begun in a process that was taken for dead without a word, less than a second after the store's last one (J3 says so):
+   * connections were disturbed, and nothing of what it did was recorded.
+   */
+  readonly inVain: boolean;
 }
 
 export interface Effect {
@@ -82,6 +87,11 @@ export function storiesOf(run: Run): readonly Story[] {
   for (const event of witnessed) if (event.kind === "settled") byId.get(event.key + event.id)?.settled.push(event);
   const isCutOff = cutOffs(witnessed);
   for (const draft of drafts) {
+    const recording = new Set(draft.done.filter(({ ran }) => ran).map(({ attempt }) => attempt));
+    draft.attempts = draft.attempts.map((seen) => ({
+      ...seen,
+      inVain: !recording.has(seen.attempt) && isCutOff(seen.allowedAt, seen.allowedAt),
+    }));
     draft.effects = draft.effects.map((effect) =>
       isCutOff(effect.allowedAt, effect.surelyUntil) ? { ...effect, surelyUntil: effect.allowedAt } : effect,
     );
@@ -163,7 +173,7 @@ function hear(
   if (draft === undefined) return;
   if (event.kind === "attempt begins") {
     know(draft, event.id);
-    draft.attempts.push({ ...event, allowedAt: allowedAt(event, margin) });
+    draft.attempts.push({ ...event, allowedAt: allowedAt(event, margin), inVain: false });
   } else if (event.kind === "effect begins") draft.effects.push(begun(event, margin));
   else if (event.kind === "effect ends") endEffect(draft, event, margin);
   else if (event.kind === "step done") draft.done.push(event);

@@ -15,7 +15,9 @@ function runners({ script, attempts, effects }: Story): readonly Violation[] {
   const begins = new Map(attempts.map(({ attempt, allowedAt }) => [attempt, allowedAt]));
   for (const effect of effects) {
     const begunAt = begins.get(effect.attempt) ?? 0;
-    const later = attempts.find(({ allowedAt }) => allowedAt > begunAt && allowedAt < effect.allowedAt);
+    const later = attempts.find(
+      ({ allowedAt, inVain }) => !inVain && allowedAt > begunAt && allowedAt < effect.allowedAt,
+    );
     if (later !== undefined)
       found.push({
         kind: "two runners",
