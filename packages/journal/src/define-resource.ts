@@ -2,7 +2,7 @@ import type { KindRules } from "./decisions/kind.js";
 import type { EffectOptions, Operation, OperationKind } from "./engine/operation-kind.js";
 import type { OperationKinds } from "./engine/runner.js";
 import type { Json } from "./json.js";
-import type { Failure, NewOperation, OpenOperation, Outcome } from "./operation.js";
+import type { Failure, ListedOperation, NewOperation, OpenOperation, Outcome } from "./operation.js";
 import type { Page, Part, PartPage } from "./page.js";
 import type { Decide, Resource, ResourceChange } from "./resource.js";
 
@@ -13,6 +13,8 @@ export interface ResourceShape {
   readonly parts: object;
   /** By kind: `{ input, result }`. */
   readonly operations: object;
+  /** What each operation tells of itself while it is open; any JSON, or none, if it is not said. */
+  readonly brief?: unknown;
 }
 
 type PartId<Shape extends ResourceShape> = keyof Shape["parts"] & string;
@@ -30,6 +32,14 @@ export type TypedResult<Shape extends ResourceShape, Name extends Kind<Shape>> =
   ? Value
   : null;
 
+/** An operation, with the word that its resource's operations tell of themselves. */
+type Briefed<Shape extends ResourceShape, Of> = Shape extends { readonly brief: infer Brief }
+  ? Omit<Of, "brief"> & { readonly brief: Brief }
+  : Of;
+
+export type TypedOpenOperation<Shape extends ResourceShape> = Briefed<Shape, OpenOperation>;
+export type TypedListedOperation<Shape extends ResourceShape> = Briefed<Shape, ListedOperation>;
+
 /** Parts by id, each with the type that its id has. */
 export interface TypedParts<Parts> extends Iterable<readonly [keyof Parts & string, Parts[keyof Parts]]> {
   readonly size: number;
@@ -38,14 +48,15 @@ export interface TypedParts<Parts> extends Iterable<readonly [keyof Parts & stri
   keys(): IterableIterator<keyof Parts & string>;
 }
 
-export interface TypedResource<Shape extends ResourceShape> extends Omit<Resource, "data" | "parts"> {
+export interface TypedResource<Shape extends ResourceShape> extends Omit<Resource, "data" | "parts" | "open"> {
   readonly data: Shape["data"];
   readonly parts: TypedParts<Shape["parts"]>;
+  readonly open: readonly TypedListedOperation<Shape>[];
 }
 
 /** An operation to do, with the input that its kind takes. */
 export type TypedNewOperation<Shape extends ResourceShape> = {
-  [Name in Kind<Shape>]: Omit<NewOperation, "kind" | "input"> & {
+  [Name in Kind<Shape>]: Omit<Briefed<Shape, NewOperation>, "kind" | "input"> & {
     readonly kind: Name;
   } & (null extends TypedInput<Shape, Name>
       ? { readonly input?: TypedInput<Shape, Name> }
@@ -104,7 +115,7 @@ export interface TypedKind<Shape extends ResourceShape, Name extends Kind<Shape>
   run(operation: TypedOperation<Shape, Name>): Promise<TypedResult<Shape, Name>>;
   settle?(
     resource: TypedResource<Shape>,
-    operation: OpenOperation,
+    operation: TypedOpenOperation<Shape>,
     outcome: TypedOutcome<TypedResult<Shape, Name>>,
   ): TypedChange<Shape>;
 }

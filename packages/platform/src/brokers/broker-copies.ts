@@ -15,8 +15,8 @@ export interface BrokerIndex {
 /** Every process follows each of them. */
 export const mostBrokers = 500;
 
-export function readBrokerIndex(data: Json): BrokerIndex {
-  const names = (data as unknown as BrokerIndex | null)?.names;
+export function readBrokerIndex(data: unknown): BrokerIndex {
+  const names = (data as BrokerIndex | null)?.names;
   return { names: Array.isArray(names) ? names : [] };
 }
 
@@ -244,6 +244,6 @@ function known(record: OfferingRecord): KnownOffering {
   return { record, plans: new Map(record.offering.plans.map((plan) => [plan.id, plan])) };
 }
 
-function brokerData(data: Json): BrokerData | undefined {
-  return data === null ? undefined : (data as unknown as BrokerData);
+function brokerData(data: unknown): BrokerData | undefined {
+  return data === null ? undefined : (data as BrokerData);
 }

@@ -1,4 +1,4 @@
-import type { Followed, Journal, Json } from "@osbert/journal";
+import type { Followed, Journal } from "@osbert/journal";
 import { PlatformError } from "../errors.js";
 import type { Asking } from "../platform.js";
 import { isName, nameRule } from "../records/name.js";
@@ -21,7 +21,8 @@ export class FollowedRules<Rule extends { readonly name: string }> {
   }
 
   async open(): Promise<void> {
-    const read = (data: Json) => (Array.isArray(data) ? (data as unknown as readonly Rule[]) : []);
+    const read = (data: unknown): readonly Rule[] => (Array.isArray(data) ? data : []);
+    // Of a type that is not known yet the compiler cannot say that JSON keeps it.
     this.#followed = await this.#options.journal().followed<readonly Rule[]>(this.#options.key, read as never);
   }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Followed, Journal, Json } from "@osbert/journal";
+import type { Followed, Journal } from "@osbert/journal";
 import { PlatformError } from "../errors.js";
 import type { Asking, Freezes, WantedFreeze } from "../platform.js";
 import type { Freeze } from "../records/freeze-record.js";
@@ -74,6 +74,6 @@ function isOver({ until }: Freeze, now: number): boolean {
   return until !== null && until <= now;
 }
 
-function readFreezes(data: Json): readonly Freeze[] {
-  return Array.isArray(data) ? (data as unknown as readonly Freeze[]) : [];
+function readFreezes(data: unknown): readonly Freeze[] {
+  return Array.isArray(data) ? data : [];
 }

@@ -1,4 +1,3 @@
-import type { NewOperation } from "@osbert/journal";
 import { PlatformError } from "../errors.js";
 import type {
   AppliedState,
@@ -211,16 +210,14 @@ export function intentOf<Kind extends Accepted["kind"]>(
   heldFor: HoldReason | undefined,
 ): {
   readonly kind: Kind;
-  readonly brief: NonNullable<NewOperation["brief"]>;
+  readonly brief: IntentBrief;
   readonly lane: string;
   readonly held?: boolean;
 } {
   const { by, asked } = request;
   const whole = intentBrief(Object.assign({ by, asked }, brief, heldFor !== undefined && { heldFor }));
   const lane = brokerLane(data?.broker ?? "");
-  // A plain object of texts and lists: the compiler does not take an interface for one.
-  const kept = whole as unknown as NonNullable<NewOperation["brief"]>;
-  return heldFor === undefined ? { kind, brief: kept, lane } : { kind, brief: kept, lane, held: true };
+  return heldFor === undefined ? { kind, brief: whole, lane } : { kind, brief: whole, lane, held: true };
 }
 
 /** What every intent carries. */
@@ -270,7 +267,7 @@ export function expectedOf({ accept = [] }: Omit<InstanceChange, "data">): reado
       kind,
       part: part ?? null,
       acceptedAt: 0,
-      brief: brief as unknown as IntentBrief,
+      brief,
       held: false,
       started: false,
       isFixed: false,

@@ -1,4 +1,3 @@
-import type { NewOperation } from "@osbert/journal";
 import { type HoldReason, type InstanceData, type InterruptedIntent, instances } from "../records/instance-record.js";
 import { brokerLane } from "../records/keys.js";
 import type { Desk } from "./desk.js";
@@ -36,8 +35,7 @@ export function goneOnWith(
   const { intent, nextOsbId } = interrupted;
   const brief = heldFor === undefined ? interrupted.brief : intentBrief({ ...interrupted.brief, heldFor });
   const common = {
-    // A plain object of texts and lists: the compiler does not take an interface for one.
-    brief: brief as unknown as NonNullable<NewOperation["brief"]>,
+    brief,
     held: heldFor !== undefined,
     lane: brokerLane(data.broker),
     place: "front" as const,

@@ -47,7 +47,7 @@ export function queueOf(
       kind: operation.kind,
       part: operation.part,
       acceptedAt: operation.acceptedAt,
-      brief: operation.brief as unknown as IntentBrief,
+      brief: operation.brief,
       held: operation.held,
       started: isFixed || mark !== undefined,
       isFixed,

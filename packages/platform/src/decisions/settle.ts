@@ -1,4 +1,4 @@
-import type { OpenOperation, TypedKind, TypedOutcome } from "@osbert/journal";
+import type { OpenOperation, TypedKind, TypedOpenOperation, TypedOutcome } from "@osbert/journal";
 import type { CallFailure } from "../records/call-outcome.js";
 import type { FailedIntent, InstanceData, InstanceShape, IntentBrief } from "../records/instance-record.js";
 import { dependents } from "./dependence.js";
@@ -34,7 +34,11 @@ export interface Ending {
   readonly at: number;
 }
 
-export function endingOf(resource: InstanceResource, operation: OpenOperation, outcome: TypedOutcome<unknown>): Ending {
+export function endingOf(
+  resource: InstanceResource,
+  operation: TypedOpenOperation<InstanceShape>,
+  outcome: TypedOutcome<unknown>,
+): Ending {
   // An exclusive operation that was at work was so alone, a shared one beside shared ones: what else is open has not begun, although it may be
   // its turn now.
   const isDeadline = outcome.kind === "failed" && outcome.error.class === "deadline";
@@ -42,7 +46,7 @@ export function endingOf(resource: InstanceResource, operation: OpenOperation, o
   const queue = queueOf(resource, !wasInTurn ? "any" : operation.mode === "exclusive" ? "none" : "shared");
   return {
     data: resource.data,
-    brief: operation.brief as unknown as IntentBrief,
+    brief: operation.brief,
     queue,
     holds: holdsOf(resource.data, queue),
     at: resource.last?.endedAt ?? operation.acceptedAt,

@@ -1,8 +1,9 @@
-import type { Journal, ListedOperation } from "@osbert/journal";
+import type { Journal } from "@osbert/journal";
 import { FollowedRules } from "../brokers/followed-rules.js";
+import type { InstanceResource } from "../decisions/queue-state.js";
 import { PlatformError } from "../errors.js";
 import type { Asking, Quotas, QuotaUsage, WantedQuota } from "../platform.js";
-import { type InstanceData, type IntentBrief, instances } from "../records/instance-record.js";
+import { type InstanceData, instances } from "../records/instance-record.js";
 import { type InstanceRef, instanceRef, keys } from "../records/keys.js";
 import { isName, nameRule } from "../records/name.js";
 import type { PreflightFinding } from "../records/preflight-report.js";
@@ -183,10 +184,10 @@ function counts(quota: Quota, { broker, offering }: InstanceData, isPlan: IsPlan
  * The plans that an instance has, may have at the broker, or will have if what is open succeeds. What failed, or was called off, has none; what a
  * delete has stopped has one until that is done.
  */
-function plansOf(data: InstanceData, open: readonly ListedOperation[]): readonly IsPlan[] {
+function plansOf(data: InstanceData, open: InstanceResource["open"]): readonly IsPlan[] {
   const present = data.applied?.plan ?? (data.osbId === null ? undefined : data.askedPlan);
   const wanted = open.flatMap(({ kind, cancel, brief }): readonly IsPlan[] => {
-    const { plan, paths } = brief as unknown as IntentBrief;
+    const { plan, paths } = brief;
     const leadsTo = kind === "create" || kind === "adopt" || (kind === "update" && paths.some(isOfPlan));
     if (cancel !== null || !leadsTo || plan === undefined) return [];
     // A long id is shortened in a brief: what begins like it is taken for it.

@@ -24,9 +24,11 @@ export function resourceAfter(
   const before = resource?.open ?? [];
   const isBehind = before.length === 0 || accept.every(({ place }) => place !== "front");
   if (data === undefined || moves || !isBehind || accept.length > 1) return undefined;
-  const added = accepted.map((operation) => {
+  const added = accept.flatMap(({ brief }, index) => {
+    const operation = accepted[index];
+    if (operation === undefined) return [];
     const state = operation.held ? ("held" as const) : ("queued" as const);
-    return Object.assign({ state }, operation);
+    return [Object.assign({ state }, operation, { brief })];
   });
   const inputs = new Map(request.inputs ?? []);
   for (const [index, { id }] of accepted.entries()) inputs.set(id, { by: request.by, input: accept[index]?.input });

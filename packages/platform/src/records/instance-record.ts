@@ -24,6 +24,7 @@ export type InstanceShape = {
     unbind: { input: UnbindInput; result: DeleteResult };
     adopt: { input: AdoptInput; result: CreateResult };
   };
+  brief: IntentBrief;
 };
 
 export const instances = defineResource<InstanceShape>();
@@ -322,7 +323,7 @@ export interface InterruptedIntent {
 }
 
 /** What an open operation tells of itself in a word (at most 1,024 bytes): all that is decided about a queue is decided from these. */
-export interface IntentBrief {
+export type IntentBrief = {
   readonly op: IntentName;
   readonly summary: string;
   /** Paths that it writes; `*`: too many to name, so that it depends on every one. */
@@ -342,4 +343,4 @@ export interface IntentBrief {
   readonly heldFor?: HoldReason;
   /** It goes on with what a delete had stopped: `by` is who asked for that. */
   readonly resumed?: boolean;
-}
+};
