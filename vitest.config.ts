@@ -95,7 +95,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: "forks",
-    maxWorkers: 2,
+    // Many tests wait for processes that they have started: two at a time left a third of two cores idle.
+    maxWorkers: 3,
     reporters: ["default"],
     sequence: { sequencer: LongestFirst },
   },

@@ -115,17 +115,22 @@ function registerBrokers(platform: Command, surroundings: Surroundings): void {
     )
     .argument("[name]", "the broker's name")
     .action((broker: string | undefined, options: PlatformOptions) =>
-      runPlatformCommand(options, surroundings, "list the brokers", (session) => {
-        if (broker !== undefined) return showAnswer(session, (ask) => ask("broker", { broker }), brokerText);
-        return printPage(
-          session,
-          () => session.ask("brokers", {}),
-          { limit: 500 },
-          brokerHeadings,
-          brokerRow,
-          "there are none",
-        );
-      }),
+      runPlatformCommand(
+        options,
+        surroundings,
+        broker === undefined ? "list the brokers" : `show ${broker}`,
+        (session) => {
+          if (broker !== undefined) return showAnswer(session, (ask) => ask("broker", { broker }), brokerText);
+          return printPage(
+            session,
+            () => session.ask("brokers", {}),
+            { limit: 500 },
+            brokerHeadings,
+            brokerRow,
+            "there are none",
+          );
+        },
+      ),
     );
   withPlatformOptions(command);
   withExamples(command, [
