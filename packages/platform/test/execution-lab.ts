@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { type CrashPoint, type Journal, type Outcome, openJournal, type Store } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
 import type { Catalog, ServicePlan } from "@osbert/protocol";
-import { type Client, createClient } from "@osbert/protocol/client";
+import { type Client, type ClientFetch, type ClientResponse, createClient } from "@osbert/protocol/client";
 import { brokerFetch } from "@osbert/protocol/node";
 import { expect, onTestFinished } from "vitest";
 import type { BrokerPort } from "../src/brokers/broker-port.js";
@@ -244,7 +244,7 @@ export async function executionLab(options: LabOptions = {}) {
 
 export type ExecutionLab = Awaited<ReturnType<typeof executionLab>>;
 
-export function brokerClient(url: string, timeoutMs: number, over: typeof fetch = brokerFetch()): Client {
+export function brokerClient(url: string, timeoutMs: number, over: ClientFetch = brokerFetch()): Client {
   return createClient({ url, credentials, fetch: over, timeoutMs });
 }
 
@@ -286,7 +286,7 @@ function killAt(dieAt = Number.POSITIVE_INFINITY) {
     begin() {
       isDying = false;
       let isDead = false;
-      const life: { dies: () => void; reached: typeof reached; fetch: typeof fetch } = {
+      const life: { dies: () => void; reached: typeof reached; fetch: ClientFetch } = {
         dies: () => undefined,
         reached,
         fetch: over,
@@ -299,7 +299,7 @@ function killAt(dieAt = Number.POSITIVE_INFINITY) {
         life.dies();
       }
       const real = brokerFetch();
-      async function over(...asked: Parameters<typeof fetch>): Promise<Response> {
+      async function over(...asked: Parameters<ClientFetch>): Promise<ClientResponse> {
         reached();
         if (isDead) throw new Error("the dead send nothing");
         const response = await real(...asked);

@@ -1,7 +1,7 @@
 import { adminDescriptions, adminRoutes } from "@osbert/broker/admin";
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
 import { BrokerAnswerError, isNotSent, parseRetryAfter } from "@osbert/protocol/client";
-import { brokerFetch } from "@osbert/protocol/node";
+import { type BrokerRequest, type BrokerResponse, brokerFetch } from "@osbert/protocol/node";
 import type { Route } from "@osbert/server";
 import { type ApiClient, apiClient, type RouteDescription, type SendRequest, ShapeError } from "@osbert/server/client";
 import { brokerUrl, defaultUrl, isOpenToReaders } from "../client/broker-url.js";
@@ -61,7 +61,7 @@ export async function openAdminSession(options: AdminOptions, surroundings: Surr
     );
     const search = new URLSearchParams(given).toString();
     const signal = AbortSignal.timeout(timeoutMs);
-    const request: RequestInit = {
+    const request: BrokerRequest = {
       method,
       headers: {
         accept: "application/json",
@@ -106,7 +106,7 @@ function notOurs(error: unknown): never {
 }
 
 /** The object in a 200; every other answer is an error, which its status decides before its body. `place`: where the login stands. */
-async function read200(place: string, response: Response): Promise<JsonObject> {
+async function read200(place: string, response: BrokerResponse): Promise<JsonObject> {
   const { status } = response;
   if (status === 401)
     throw new CommandError(
@@ -126,7 +126,7 @@ async function read200(place: string, response: Response): Promise<JsonObject> {
   throw new BrokerAnswerError(`the broker answered ${status}`, { kind: "answer", answer });
 }
 
-async function readObject(response: Response): Promise<JsonObject | undefined> {
+async function readObject(response: BrokerResponse): Promise<JsonObject | undefined> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {

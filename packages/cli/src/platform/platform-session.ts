@@ -1,7 +1,7 @@
 import { apiDescriptions, apiRoutes } from "@osbert/platform/api";
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
 import { isNotSent } from "@osbert/protocol/client";
-import { brokerFetch } from "@osbert/protocol/node";
+import { type BrokerRequest, type BrokerResponse, brokerFetch } from "@osbert/protocol/node";
 import { type ApiClient, apiClient, type SendRequest, ShapeError } from "@osbert/server/client";
 import { brokerUrl, isOpenToReaders } from "../client/broker-url.js";
 import { readLogin } from "../client/credentials.js";
@@ -38,7 +38,7 @@ export interface PlatformSession {
     readonly text: () => string;
   };
   /** An answer that goes on for as long as someone listens. */
-  stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response>;
+  stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<BrokerResponse>;
   readonly read: (file: string) => Promise<string>;
 }
 
@@ -62,12 +62,12 @@ export async function openPlatformSession(
   const call = brokerFetch(ca === undefined ? {} : { ca: await read(ca) });
   const timeoutMs = (options.requestTimeout ?? defaultTimeoutSeconds) * 1_000;
 
-  const request = async (method: string, path: string, init: RequestInit & { readonly signal: AbortSignal }) => {
+  const request = async (method: string, path: string, init: BrokerRequest & { readonly signal: AbortSignal }) => {
     try {
       return await call(`${url}${path}`, {
         ...init,
         method,
-        headers: { authorization, ...(init.headers as Record<string, string>) },
+        headers: { authorization, ...init.headers },
         // A redirect would take the credentials along to who knows where.
         redirect: "manual",
       });
@@ -216,7 +216,7 @@ function noAnswer(url: string, cause: unknown, signal: AbortSignal): CommandErro
   return new NoAnswerError(message, !isNever, cause);
 }
 
-async function readText(response: Response, url: string, signal: AbortSignal): Promise<string> {
+async function readText(response: BrokerResponse, url: string, signal: AbortSignal): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   try {

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject } from "../json.js";
+import type { ClientResponse } from "./client-fetch.js";
 import { parseRetryAfter } from "./retry-after.js";
 
 /**
@@ -88,7 +89,7 @@ export type Changed<Body> = Answered<Body> &
 export const largestBody = 8 * 1024 * 1024;
 
 /** The status counts before the body: of an answer that says no, a body that is endless or breaks off is left away. */
-export async function readAnswer(response: Response, now: () => number): Promise<BrokerAnswer> {
+export async function readAnswer(response: ClientResponse, now: () => number): Promise<BrokerAnswer> {
   const text = await readText(response).catch((error: unknown) => {
     if (response.status >= 400) return "";
     throw error;
@@ -108,7 +109,7 @@ export async function readAnswer(response: Response, now: () => number): Promise
   };
 }
 
-async function readText(response: Response): Promise<string> {
+async function readText(response: ClientResponse): Promise<string> {
   if (response.body === null) return "";
   const decoder = new TextDecoder();
   let text = "";

@@ -31,6 +31,7 @@ import type {
   RequestOptions,
   WaitOptions,
 } from "./call-options.js";
+import type { ClientFetch, ClientRequest } from "./client-fetch.js";
 import { isNotSent } from "./not-sent.js";
 import { defaultPace, type PollingPace } from "./polling.js";
 import { waitForOperation } from "./wait-for-operation.js";
@@ -44,7 +45,7 @@ export interface ClientOptions {
   readonly timeoutMs?: number;
   /** Default 2.17. */
   readonly version?: string;
-  readonly fetch?: typeof fetch;
+  readonly fetch?: ClientFetch;
   readonly pace?: PollingPace;
   readonly now?: () => number;
   /** From 0 to 1: by how much the pauses between polls vary. */
@@ -91,6 +92,8 @@ export interface Client {
 }
 
 const defaultTimeoutMs = 60_000;
+/** A timer that is set for longer goes off at once. */
+const longestTimerMs = 2 ** 31 - 1;
 
 export function createClient(options: ClientOptions): Client {
   return new FetchClient(options);
@@ -99,9 +102,11 @@ export function createClient(options: ClientOptions): Client {
 class FetchClient implements Client {
   readonly #options: ClientOptions;
   readonly #base: string;
+  readonly #authorization: Readonly<Record<string, string>>;
 
   constructor(options: ClientOptions) {
     this.#options = options;
+    this.#authorization = authorization(options.credentials);
     this.#base = String(options.url).replace(/\/+$/, "");
   }
 
@@ -254,32 +259,30 @@ class FetchClient implements Client {
   ): Promise<BrokerAnswer> {
     const { timeoutMs = defaultTimeoutMs, version = apiVersion, now = Date.now } = this.#options;
     const search = new URLSearchParams(query).toString();
-    const timeout = AbortSignal.timeout(timeoutMs);
-    const either = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
-    const request: RequestInit = {
+    const limit = timeLimit(timeoutMs, signal);
+    const request: ClientRequest = {
       method,
       headers: {
         accept: "application/json",
         [headerNames.version]: version,
-        ...authorization(this.#options.credentials),
+        ...this.#authorization,
         ...(body !== undefined && { "content-type": "application/json" }),
         ...(identity !== undefined && { [headerNames.originatingIdentity]: printOriginatingIdentity(identity) }),
         ...(requestId !== undefined && { [headerNames.requestIdentity]: requestId }),
         ...more,
       },
-      // A redirect would take the credentials along to who knows where.
       redirect: "manual",
-      signal: either,
+      signal: limit.signal,
       ...(body !== undefined && { body }),
     };
-    const call = this.#options.fetch ?? fetch;
+    const call: ClientFetch = this.#options.fetch ?? fetch;
     try {
       const response = await call(`${this.#base}${path}${search === "" ? "" : `?${search}`}`, request);
       return await readAnswer(response, now);
     } catch (cause) {
       if (cause instanceof BrokerAnswerError) throw cause;
-      const sent = !isNotSent(cause, either);
-      const kind = timeout.aborted
+      const sent = !isNotSent(cause, limit.signal);
+      const kind = limit.isOver()
         ? "timed out"
         : signal?.aborted
           ? "called off"
@@ -288,8 +291,37 @@ class FetchClient implements Client {
             : "no connection";
       const why = kind === "timed out" ? `no answer within ${timeoutMs} ms` : kind;
       throw new BrokerAnswerError(`the broker did not answer: ${why}`, { kind, sent, cause });
+    } finally {
+      limit.end();
     }
   }
+}
+
+/**
+ * Aborted when the time is up or the caller gives up, whichever comes first; `end` it. Not of AbortSignal's own `timeout` and `any`: these are kept
+ * until they are collected, and cost a request more than its HTTP does.
+ */
+function timeLimit(timeoutMs: number, caller: AbortSignal | undefined) {
+  const controller = new AbortController();
+  let isOver = false;
+  const timer = setTimeout(
+    () => {
+      isOver = true;
+      controller.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError"));
+    },
+    Math.min(timeoutMs, longestTimerMs),
+  );
+  const giveUp = () => controller.abort(caller?.reason);
+  if (caller?.aborted) giveUp();
+  else caller?.addEventListener("abort", giveUp, { once: true });
+  return {
+    signal: controller.signal,
+    isOver: () => isOver,
+    end() {
+      clearTimeout(timer);
+      caller?.removeEventListener("abort", giveUp);
+    },
+  };
 }
 
 /** `undefined`: the broker names none, and is asked for its last operation. */

@@ -15,6 +15,7 @@ export type {
   WaitOptions,
 } from "./call-options.js";
 export { type Client, type ClientOptions, createClient } from "./client.js";
+export type { BodyReader, ClientFetch, ClientRequest, ClientResponse } from "./client-fetch.js";
 export { isNotSent, RequestNotSentError } from "./not-sent.js";
 export {
   defaultPace,

@@ -1,9 +1,11 @@
-import { Agent, type IncomingMessage, request as requestHttp } from "node:http";
-import { request as requestHttps, Agent as SecureAgent } from "node:https";
-import { connect as connectTcp, isIP, type Socket } from "node:net";
-import { Readable } from "node:stream";
-import { connect as connectTls } from "node:tls";
+import { type ClientRequest, type IncomingMessage, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import type { Socket } from "node:net";
+import type { ClientResponse } from "../client/client-fetch.js";
 import { RequestNotSentError } from "../client/not-sent.js";
+import { connect, notSent, type Trust } from "./connect.js";
+import { KeptConnections } from "./kept-connections.js";
+import { MessageBody } from "./message-body.js";
 
 export interface BrokerFetchOptions {
   /** Certificates of authorities, in PEM: these alone are trusted. Default: those that Node.js knows. */
@@ -12,105 +14,113 @@ export interface BrokerFetchOptions {
   readonly clientCertificate?: { readonly certificate: string; readonly key: string };
 }
 
+/** As much of a `fetch` as is needed to ask a broker: one text as body, no redirects. */
+export type BrokerFetch = (url: string, request?: BrokerRequest) => Promise<BrokerResponse>;
+
+export interface BrokerRequest {
+  /** Default: GET. */
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** There are no others. */
+  readonly redirect?: "manual";
+  readonly signal?: AbortSignal;
+}
+
+export interface BrokerResponse extends ClientResponse {
+  /** It is read once. `null`: there is none. */
+  readonly body: MessageBody | null;
+}
+
 /**
- * A `fetch` that says for certain whether a change was sent: a connection is made first, secured where the URL asks for it, and only then is
- * the request written. Whatever goes wrong before is thrown as RequestNotSentError, also a time-out while connecting.
+ * A `fetch` that says for certain whether a change was sent: it is written only to a connection that stands, and is secured where the URL asks
+ * for it. Whatever goes wrong before the first byte is thrown as RequestNotSentError, also a time-out while connecting. After it, a change is never
+ * sent again from here: whoever asked has to find out.
  *
- * Every change has a connection of its own. One that is kept may be closed by the broker in the moment of writing, and then nobody can
- * tell whether the change was read; a handshake is cheaper than an instance of which nobody knows. What only reads goes over connections
- * that are kept, and is asked once more if such a one turns out to be closed.
- *
- * It does what the client asks of it and no more: no redirects, one text as body.
+ * Connections are kept (`KeptConnections`). One may be closed by the broker in the very moment of writing, and then nobody can tell whether the
+ * change was read; so a change goes over one that was in use until just now, and not at all over those of a broker that closes them unasked. What only
+ * reads goes over any, and is asked once more over a new one if it turns out to be closed.
  */
-export function brokerFetch({ ca, clientCertificate: own }: BrokerFetchOptions = {}): typeof fetch {
+export function brokerFetch({ ca, clientCertificate: own }: BrokerFetchOptions = {}): BrokerFetch {
   const trust: Trust = { ...(ca !== undefined && { ca }), ...(own && { cert: own.certificate, key: own.key }) };
-  const agent = new Agent({ keepAlive: true });
-  const secureAgent = new SecureAgent({ keepAlive: true, ...trust });
-  return async (input, init = {}) => {
-    const url = parseUrl(String(input));
-    const read = (init.method ?? "GET") === "GET";
-    if (!read) return send(url, init, { socket: await connect(url, trust, init.signal ?? undefined) });
-    const kept = { agent: url.protocol === "https:" ? secureAgent : agent };
-    try {
-      return await send(url, init, kept);
-    } catch (error) {
-      if (!(error instanceof KeptConnectionClosed)) throw error;
-      return send(url, init, { socket: await connect(url, trust, init.signal ?? undefined) });
+  const connections = new KeptConnections();
+  return async (input, request = {}) => {
+    const url = parseUrl(input);
+    const { method = "GET", signal } = request;
+    const use = method === "GET" ? "read" : "change";
+    const release = (socket: Socket, hintMs?: number) => connections.give(url.origin, socket, hintMs);
+    if (use === "change") await connections.settle(url.origin);
+    if (signal?.aborted) throw notSent(signal.reason);
+    const kept = connections.take(url.origin, use);
+    if (kept !== undefined) {
+      try {
+        return await send(url, request, kept, release);
+      } catch (error) {
+        const isUnsent = error instanceof RequestNotSentError;
+        if (signal?.aborted || !(isUnsent || error instanceof ConnectionBroke)) throw error;
+        connections.distrust(url.origin);
+        if (use === "change" && !isUnsent) throw error;
+      }
     }
+    return send(url, request, await connect(url, trust, signal), release);
   };
 }
 
-/** As Node.js calls it. */
-interface Trust {
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
+/** It broke before there was any answer. */
+class ConnectionBroke extends Error {
+  override readonly name = "ConnectionBroke";
 }
 
-class KeptConnectionClosed extends Error {}
+type Release = (socket: Socket, hintMs?: number) => void;
 
-type Way = { readonly agent: Agent } | { readonly socket: Socket };
-
-function send(url: URL, init: RequestInit, way: Way): Promise<Response> {
+function send(url: URL, request: BrokerRequest, socket: Socket, release: Release): Promise<BrokerResponse> {
   return new Promise((resolve, reject) => {
-    const { signal, body } = init;
-    const own = "socket" in way ? way.socket : undefined;
-    const asked = (url.protocol === "https:" ? requestHttps : requestHttp)(url, {
-      method: init.method ?? "GET",
-      headers: Object.fromEntries(new Headers(init.headers)),
-      ...("socket" in way ? { createConnection: () => way.socket } : { agent: way.agent }),
-      ...(signal && { signal }),
-    });
+    const { method = "GET", body, signal } = request;
+    const written = socket.bytesWritten;
+    let asked: ClientRequest;
+    let isAnswered = false;
+    try {
+      asked = (url.protocol === "https:" ? requestHttps : requestHttp)(url, {
+        method,
+        headers: { ...request.headers, connection: "keep-alive" },
+        createConnection: () => socket,
+      });
+    } catch (cause) {
+      // What cannot be written into a header.
+      socket.destroy();
+      return reject(notSent(cause));
+    }
+    const abort = () => asked.destroy(new Error("the request was called off", { cause: signal?.reason }));
+    signal?.addEventListener("abort", abort, { once: true });
     asked.once("response", (message) => {
-      // An answer may come before all of the request was written, and the broker may never read the rest.
-      if (own !== undefined) message.once("close", () => asked.destroy());
-      try {
-        resolve(toResponse(message));
-      } catch (error) {
-        asked.destroy();
-        reject(error as Error);
-      }
+      isAnswered = true;
+      message.once("close", () => {
+        // An answer may come before all of the request was written, and the broker may never read the rest.
+        if (message.complete && asked.writableFinished && asked.shouldKeepAlive) release(socket, keptForMs(message));
+        else asked.destroy();
+      });
+      if (message.statusCode !== undefined && message.statusCode <= 599) return resolve(toResponse(message));
+      asked.destroy();
+      reject(new RangeError(`${message.statusCode} is no status of HTTP`));
     });
     // After the answer this is of no more interest: its body tells of a broken connection by itself.
     asked.on("error", (cause) => {
-      if (own?.bytesWritten === 0) reject(notSent(cause));
-      else reject(asked.reusedSocket && signal?.aborted !== true ? new KeptConnectionClosed("", { cause }) : cause);
+      if (socket.bytesWritten === written) reject(notSent(cause));
+      else reject(new ConnectionBroke("the connection broke", { cause }));
     });
-    // An answer of 101 is told as neither: Node.js closes the connection and says no more. What has been settled before stays so.
-    asked.once("close", () => reject(new Error("the connection was closed without an answer")));
-    asked.end(typeof body === "string" ? body : undefined);
+    asked.once("close", () => {
+      signal?.removeEventListener("abort", abort);
+      // What has been settled before stays so. An answer of 101 is told as nothing else: Node.js closes the connection and says no more.
+      if (!isAnswered) reject(new Error("the connection was closed without an answer"));
+    });
+    asked.end(body);
   });
 }
 
-function connect(url: URL, trust: Trust, signal: AbortSignal | undefined): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(notSent(signal.reason));
-    const secure = url.protocol === "https:";
-    const host = url.hostname.replaceAll(/[[\]]/g, "");
-    const place = { host, port: Number(url.port) || (secure ? 443 : 80) };
-    const socket = secure
-      ? connectTls({ ...place, ...trust, ...(isIP(host) === 0 && { servername: host }), ALPNProtocols: ["http/1.1"] })
-      : connectTcp(place);
-    const stop = (cause: unknown) => {
-      socket.destroy();
-      signal?.removeEventListener("abort", abort);
-      reject(notSent(cause));
-    };
-    const abort = () => stop(signal?.reason);
-    signal?.addEventListener("abort", abort, { once: true });
-    socket.once("error", stop);
-    // Whoever has the socket then hears of its errors; in between there must be someone, or they end the process.
-    socket.on("error", () => undefined);
-    socket.once(secure ? "secureConnect" : "connect", () => {
-      signal?.removeEventListener("abort", abort);
-      socket.off("error", stop);
-      resolve(socket);
-    });
-  });
-}
-
-function notSent(cause: unknown): RequestNotSentError {
-  return new RequestNotSentError("the request was not sent", { cause });
+/** By the header Keep-Alive. */
+function keptForMs({ headers }: IncomingMessage): number | undefined {
+  const seconds = /(?:^|[\s,;])timeout\s*=\s*([0-9]{1,9})/i.exec(String(headers["keep-alive"] ?? ""))?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1_000;
 }
 
 function parseUrl(text: string): URL {
@@ -123,15 +133,10 @@ function parseUrl(text: string): URL {
   throw notSent(new TypeError("a broker's URL must begin with http:// or https://"));
 }
 
-function toResponse(message: IncomingMessage): Response {
+function toResponse(message: IncomingMessage): BrokerResponse {
   const status = message.statusCode ?? 0;
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(message.headers))
-    if (value !== undefined) headers.set(name, String(value));
-  // These have no body, and a Response insists on it.
-  if (status === 204 || status === 205 || status === 304) {
-    message.resume();
-    return new Response(null, { status, headers });
-  }
-  return new Response(Readable.toWeb(message) as ReadableStream<Uint8Array>, { status, headers });
+  const headers = { get: (name: string) => message.headers[name.toLowerCase()]?.toString() ?? null };
+  if (status !== 204 && status !== 205 && status !== 304) return { status, headers, body: new MessageBody(message) };
+  message.resume();
+  return { status, headers, body: null };
 }
