@@ -14,6 +14,7 @@ export const platformErrors = {
   locked: { status: 423, title: "it is locked" },
   "has-bindings": { status: 409, title: "it has bindings" },
   "has-instances": { status: 409, title: "it has instances" },
+  "has-orphans": { status: 409, title: "something may be left at it: the ledger of orphans tells what" },
   "too-late": { status: 409, title: "it cannot be undone any more" },
   "too-many": { status: 429, title: "too many changes are open" },
   unavailable: { status: 503, title: "it cannot be told now" },

@@ -262,7 +262,7 @@ export interface Brokers {
   register(name: string, wanted: RegisterBroker, asking: Asking): Promise<BrokerView>;
   /** New address, credentials, limits: what is not said stays. Operations under way go on with them. */
   change(name: string, wanted: Partial<RegisterBroker>, asking: Asking): Promise<BrokerView>;
-  /** Refused while it has instances, unless forced: then they stay as unmanaged. */
+  /** Refused while it has instances, or the ledger says that something may be left there, unless forced: then they stay as unmanaged, and in the ledger. */
   remove(name: string, options: { readonly force?: boolean }, asking: Asking): Promise<void>;
   relist(name: string, asking: Asking): Promise<BrokerView>;
   read(name: string): Promise<BrokerView | undefined>;

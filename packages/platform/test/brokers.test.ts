@@ -11,9 +11,11 @@ import { interposedStore } from "@osbert/journal/testing";
 import { generate } from "selfsigned";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type OpenedBrokers, openBrokers } from "../src/brokers/open-brokers.js";
+import { brokerRecords } from "../src/records/broker-record.js";
 import { instanceLabels } from "../src/records/instance-labels.js";
 import type { InstanceData } from "../src/records/instance-record.js";
 import { brokerLane, keys } from "../src/records/keys.js";
+import { type OrphanData, orphanLabels } from "../src/records/orphan-record.js";
 import { type CatalogServer, catalogOf, catalogServer } from "./catalog-server.js";
 
 const asking = { by: { actor: { type: "operator", subject: "olga" } } } as const;
@@ -88,6 +90,17 @@ async function putInstance(journal: Journal, name: string, broker: string, plan?
   const data = { broker, phase: "ready", applied, revision: 1, changes: [] } as unknown as InstanceData;
   const change = { data: data as never, labels: instanceLabels(data) };
   await journal.transact(keys.instance("space", name), () => ({ result: null, change }), asking);
+}
+
+async function putOrphan(
+  journal: Journal,
+  key: string,
+  { broker, state }: Pick<OrphanData, "broker" | "state">,
+): Promise<void> {
+  const endedAt = state === "dismissed" ? journal.now() : null;
+  const data = { broker, space: "space", state, endedAt } as unknown as OrphanData;
+  const change = { data: data as never, labels: orphanLabels(data) };
+  await journal.transact(key, () => ({ result: null, change }), asking);
 }
 
 /** A certificate of its own authority. */
@@ -510,6 +523,54 @@ test("E10-13, G15: a broker with instances is not removed; forced, they stay as 
   const again = await brokers.register("acme", at(server), asking);
   expect(again).toMatchObject({ health: { state: "ok" }, catalog: { offerings: 1 } });
   expect(port.plan("acme", "postgres-id", "postgres-small-id")).toBeDefined();
+});
+
+test.each(["open", "held", "abandoned"] as const)(
+  "E10-29: a broker of which the ledger has something that is %s is not removed; forced, the row stays",
+  async (state) => {
+    const { brokers, journal } = await startProcess();
+    await brokers.register("acme", at(await catalogServer()), asking);
+    const key = keys.orphan("acme", "osb-1", null);
+    await putOrphan(journal, key, { broker: "acme", state });
+    await putOrphan(journal, keys.orphan("acme", "osb-2", null), { broker: "acme", state: "dismissed" });
+    await expect(brokers.remove("acme", {}, asking)).rejects.toMatchObject({
+      code: "has-orphans",
+      details: { orphans: [key] },
+    });
+    expect(await brokers.read("acme")).toBeDefined();
+    await brokers.remove("acme", { force: true }, asking);
+    expect(await brokers.read("acme")).toBeUndefined();
+    expect((await journal.read(key))?.data).toMatchObject({ state });
+  },
+);
+
+test("E10-29: what came into the ledger when the broker was about to be removed keeps it, too", async () => {
+  const { brokers, journal } = await startProcess();
+  await brokers.register("acme", at(await catalogServer()), asking);
+  const remove = { kind: "remove", input: { force: false } };
+  const decide = brokerRecords.decide((broker) => {
+    if (broker === undefined) throw new Error("it is registered");
+    return { result: null, change: { data: { ...broker.data, removed: true }, accept: [remove as never] } };
+  });
+  await putOrphan(journal, keys.orphan("acme", "osb-1", null), { broker: "acme", state: "open" });
+  const { accepted } = await journal.transact(keys.broker("acme"), decide, asking);
+  const end = await journal.ended(keys.broker("acme"), accepted[0]?.id ?? "", { withinMs: 10_000 });
+  expect(end).toMatchObject({ kind: "failed", error: { message: expect.stringContaining("orphan/acme/osb-1") } });
+  expect(await brokers.read("acme")).toBeDefined();
+});
+
+test("a broker can be registered anew as soon as it is removed, although its catalog was being read", async () => {
+  const server = await catalogServer();
+  const { brokers } = await startProcess();
+  await brokers.register("acme", at(server), asking);
+  const seen = server.seen.length;
+  server.mood = "hangs";
+  const relisted = brokers.relist("acme", asking).catch(() => undefined);
+  await vi.waitFor(() => expect(server.seen.length).toBeGreaterThan(seen), waiting);
+  await brokers.remove("acme", {}, asking);
+  server.mood = "answers";
+  expect(await brokers.register("acme", at(server), asking)).toMatchObject({ catalog: { offerings: 1 } });
+  await relisted;
 });
 
 test("P-AUTH-03: a broker with a certificate of its own authority that asks for the platform's", async () => {

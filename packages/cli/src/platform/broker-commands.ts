@@ -286,10 +286,10 @@ function registerRemove(platform: Command, surroundings: Surroundings): void {
     .command("remove-broker")
     .summary("remove a broker")
     .description(
-      "Removes a broker. That is refused while it has instances, unless it is forced: then they stay as unmanaged, and can be adopted.",
+      "Removes a broker. That is refused while it has instances, or something may be left there (the ledger of orphans tells what), unless it is forced: then instances stay as unmanaged, and can be adopted, and the ledger keeps its rows.",
     )
     .argument("<name>", "the broker's name")
-    .option("--force", "although it has instances")
+    .option("--force", "although it has instances, or something may be left there")
     .option("--yes", "do not ask; needed where nobody can be asked")
     .action((broker: string, options: PlatformOptions & { readonly force?: boolean; readonly yes?: boolean }) =>
       runPlatformCommand(options, surroundings, `remove ${broker}`, async (session) => {

@@ -456,7 +456,8 @@ export const apiDescriptions = {
     answer: broker,
   },
   removeBroker: {
-    summary: "Removes a broker. Refused while it has instances, unless forced: then they stay as unmanaged.",
+    summary:
+      "Removes a broker. Refused while it has instances, or the ledger of orphans has rows of it, unless forced: then they stay, as unmanaged and in the ledger.",
     role: "operate",
     query: ["force"],
     answer: nothing,

@@ -8,7 +8,7 @@ import { isName } from "../records/name.js";
 import type { Breaker } from "./breaker.js";
 import { type BrokerCopies, mostBrokers } from "./broker-copies.js";
 import { checkCertificates } from "./check-certificates.js";
-import { instancesOf } from "./remove-broker.js";
+import { instancesOf, openOrphansOf } from "./left-at-broker.js";
 
 export interface RegistrationsPorts {
   readonly journal: () => Journal;
@@ -19,7 +19,8 @@ export interface RegistrationsPorts {
 
 /** How long whoever registers or changes a broker waits for its catalog. It goes on being read after that. */
 const longestWaitMs = 30_000;
-const toldInstances = 20;
+/** Of what keeps a broker from being removed. */
+const mostTold = 20;
 
 /** Brokers as the platform's library and API have them. */
 export class Registrations implements Brokers {
@@ -86,20 +87,25 @@ export class Registrations implements Brokers {
   async remove(name: string, { force = false }: { readonly force?: boolean }, { by }: Asking): Promise<void> {
     const { journal } = this.#ports;
     const key = brokerKey(name);
-    if (!force) await this.#refuseWithInstances(name);
-    const decide: TypedDecide<BrokerShape, boolean> = (resource) => {
-      if (resource === undefined || (resource.data.removed && resource.open.length === 0)) return { result: false };
+    if (!force) await this.#refuseWhatIsLeft(name);
+    const decide: TypedDecide<BrokerShape, readonly string[] | null> = (resource) => {
+      if (resource === undefined || (resource.data.removed && resource.open.length === 0)) return { result: null };
       if (resource.data.removed) throw new PlatformError("busy", `the broker ${name} is being removed`);
       return {
-        result: true,
+        result: resource.open.map(({ id }) => id),
         change: { data: { ...resource.data, removed: true }, accept: [{ kind: "remove", input: { force } }] },
       };
     };
-    const { result, accepted } = await journal().transact(key, brokerRecords.decide(decide), { by });
-    if (!result) throw noBroker(name);
+    const { result: others, accepted } = await journal().transact(key, brokerRecords.decide(decide), { by });
+    if (others === null) throw noBroker(name);
     const outcome = await journal().ended(key, accepted[0]?.id ?? "", { withinMs: longestWaitMs });
-    // It has found some that were made while it was asked for.
-    if (outcome?.kind === "failed") await this.#refuseWithInstances(name, outcome.error.message);
+    if (outcome?.kind === "failed") {
+      // It has found some that were made while it was asked for.
+      await this.#refuseWhatIsLeft(name);
+      throw new PlatformError("busy", outcome.error.message);
+    }
+    // What followed it is cancelled by then, and may be in the middle of a reading: until it has ended, the name is not free.
+    for (const id of others) await journal().ended(key, id, { withinMs: longestWaitMs });
   }
 
   async read(name: string): Promise<BrokerView | undefined> {
@@ -140,11 +146,14 @@ export class Registrations implements Brokers {
     );
   }
 
-  async #refuseWithInstances(name: string, otherwise?: string): Promise<void> {
-    const found = await instancesOf(this.#ports.journal(), name, toldInstances);
-    if (found.length === 0 && otherwise === undefined) return;
-    const instances = found.map((key) => key.slice(keys.instances.length));
-    throw new PlatformError("has-instances", `the broker ${name} has instances`, { details: { instances } });
+  async #refuseWhatIsLeft(name: string): Promise<void> {
+    const journal = this.#ports.journal();
+    const instances = (await instancesOf(journal, name, mostTold)).map((key) => key.slice(keys.instances.length));
+    if (instances.length > 0)
+      throw new PlatformError("has-instances", `the broker ${name} has instances`, { details: { instances } });
+    const orphans = await openOrphansOf(journal, name, mostTold);
+    if (orphans.length > 0)
+      throw new PlatformError("has-orphans", `something may be left at the broker ${name}`, { details: { orphans } });
   }
 
   /** Changes a registration, and has the broker asked for its catalog at once. */

@@ -2,8 +2,8 @@ import { type Journal, Permanent, type TypedKind } from "@osbert/journal";
 import { unmanage } from "../decisions/unmanage.js";
 import type { BrokerShape } from "../records/broker-record.js";
 import { instances } from "../records/instance-record.js";
-import { keys } from "../records/keys.js";
 import type { Breaker } from "./breaker.js";
+import { instancesOf, openOrphansOf } from "./left-at-broker.js";
 
 export interface RemoveBrokerPorts {
   readonly journal: () => Journal;
@@ -15,8 +15,9 @@ export interface RemoveBrokerPorts {
 const instancesAtOnce = 100;
 
 /**
- * Takes a broker away. It was marked before, so that no process takes new instances for it, and only then are instances looked for. Those
- * of a broker that is removed by force lose the label that they are found by, so that each look begins with what is left.
+ * Takes a broker away. It was marked before, so that no process takes new instances for it, and only then are instances looked for, and what
+ * may be left there. Instances of a broker that is removed by force lose the label that they are found by, so that each look begins with what is
+ * left; rows of the ledger stay, and go on when a broker of that name is registered again.
  */
 export function removeBroker({ journal, breaker, withdraw }: RemoveBrokerPorts): TypedKind<BrokerShape, "remove"> {
   return {
@@ -30,7 +31,11 @@ export function removeBroker({ journal, breaker, withdraw }: RemoveBrokerPorts):
         "instances",
         async ({ signal }) => {
           const found = await instancesOf(journal(), name, instancesAtOnce);
-          if (found.length === 0) return true;
+          if (found.length === 0) {
+            const [orphan] = operation.input.force ? [] : await openOrphansOf(journal(), name, 1);
+            if (orphan === undefined) return true;
+            throw new Permanent(`something may be left at the broker, such as ${orphan}`);
+          }
           if (!operation.input.force) throw new Permanent(`the broker has instances, such as ${found[0]}`);
           for (const key of found) {
             signal.throwIfAborted();
@@ -69,15 +74,4 @@ export function removeBroker({ journal, breaker, withdraw }: RemoveBrokerPorts):
       };
     },
   };
-}
-
-/** Keys of some that the broker has. One that cannot be read is one, too, and there is a next page behind it. */
-export async function instancesOf(journal: Journal, broker: string, limit: number): Promise<readonly string[]> {
-  const { items, next } = await journal.find({
-    label: { name: "broker", value: broker },
-    prefix: keys.instances,
-    limit,
-  });
-  if (items.length === 0 && next !== null) throw new Error("an instance of the broker cannot be read");
-  return items.map(({ key }) => key);
 }
