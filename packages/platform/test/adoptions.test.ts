@@ -136,3 +136,69 @@ test("E10-62: an id that another instance has, or that cannot be one, is refused
   await platform.instances.adopt(old, { ...wanted, osbId }, anna);
   await vi.waitFor(async () => expect((await platform.instances.read(old))?.phase).toBe("ready"), { timeout: 10_000 });
 });
+
+/** One broker that is registered twice, with an instance that was created by its first name. */
+async function registeredTwice() {
+  const server = await catalogServer();
+  const platform = await openPlatform({ store: memoryStore() });
+  await platform.start();
+  onTestFinished(() => platform.journal.kill());
+  const authentication = { kind: "none" } as const;
+  await platform.brokers.register("acme", { url: server.url, authentication }, olga);
+  await platform.brokers.register(
+    "twin",
+    { url: `${server.url.toUpperCase().replace("HTTP", "http")}/`, authentication },
+    olga,
+  );
+  const old = { space: "space", name: "old" };
+  const wanted = { offering: "postgres", plan: "small" };
+  const phase = async (name: string, is: string) =>
+    vi.waitFor(async () => expect((await platform.instances.read({ ...old, name }))?.phase).toBe(is), {
+      timeout: 10_000,
+    });
+  await platform.instances.create(old, { ...wanted, broker: "acme" }, anna);
+  await phase("old", "ready");
+  const osbId = (await platform.instances.read(old))?.osbId ?? "";
+  const adopt = (name: string, broker: string) =>
+    platform.instances.adopt({ ...old, name }, { ...wanted, broker, osbId }, anna);
+  const abandon = () => platform.instances.delete(old, { mode: "abandon", reason: "unused" }, olga);
+  const row = keys.orphan("acme", osbId, null);
+  return { server, platform, old, adopt, abandon, phase, row };
+}
+
+test("E10-62: what an instance has at a broker is not adopted by another name of that broker", async () => {
+  const { adopt, abandon, phase, platform } = await registeredTwice();
+  await expect(adopt("new", "twin")).rejects.toMatchObject({ code: "exists" });
+  await abandon();
+  await phase("old", "abandoned");
+  // Asked for at the same time, each sees that the other wants it.
+  const asked = await Promise.allSettled([adopt("one", "acme"), adopt("two", "twin")]);
+  expect(asked.some(({ status }) => status === "fulfilled")).toBe(true);
+  await vi.waitFor(async () => {
+    const views = await Promise.all(["one", "two"].map((name) => platform.instances.read({ space: "space", name })));
+    expect(views.flatMap((view) => view?.queue ?? [])).toEqual([]);
+    expect(views.filter((view) => view?.phase === "ready").length).toBeLessThanOrEqual(1);
+  });
+});
+
+test("E10-62: what was adopted by another name of its broker is not deleted by the ledger", async () => {
+  const { adopt, abandon, phase, platform, row, server } = await registeredTwice();
+  await abandon();
+  await phase("old", "abandoned");
+  await adopt("new", "twin");
+  await phase("new", "ready");
+  await platform.orphans.mitigate(row, olga);
+  await vi.waitFor(async () => expect((await platform.journal.read(row))?.data).toMatchObject({ state: "dismissed" }));
+  expect(server.seen.filter(({ method }) => method === "DELETE")).toEqual([]);
+});
+
+test("E10-62: what the ledger deletes is not adopted by another name of its broker", async () => {
+  const { adopt, abandon, phase, platform, row, server } = await registeredTwice();
+  await abandon();
+  await phase("old", "abandoned");
+  server.changes = "hangs";
+  await platform.orphans.mitigate(row, olga);
+  await vi.waitFor(() => expect(server.seen.some(({ method }) => method === "DELETE")).toBe(true));
+  await adopt("new", "twin");
+  await phase("new", "failed");
+});

@@ -323,6 +323,7 @@ export function brokerPort(
   const offering = (id: string) => catalog.services.find((one) => one.id === id);
   return {
     broker: () => ({ quirks }) as BrokerData,
+    namesOf: (broker) => [broker],
     offering: (_broker, id) => {
       const found = offering(id);
       return found === undefined ? undefined : { offering: found, leftAt: null, plansLeft: {} };

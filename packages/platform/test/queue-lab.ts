@@ -206,6 +206,7 @@ const port: BrokerPort = {
       serialBindings: {},
       catalog: { revision: 1 },
     }) as unknown as BrokerData,
+  namesOf: (broker) => [broker],
   offering: (_broker, id) => (id === offering.id ? { offering, leftAt: null, plansLeft: {} } : undefined),
   plan: (_broker, _offering, plan) => offering.plans.find(({ id }) => id === plan),
   client: () => undefined,

@@ -85,6 +85,13 @@ export class BrokerCopies {
     return data?.removed === false ? data : undefined;
   }
 
+  /** This name, and those that have the same URL: registered ones are written alike. */
+  namesOf(name: string): readonly string[] {
+    const url = this.#copies.get(name)?.data.url;
+    const others = [...this.#copies].filter(([other, { data }]) => other !== name && data.url === url);
+    return [name, ...others.map(([other]) => other)];
+  }
+
   offering(name: string, id: string): OfferingRecord | undefined {
     return this.#copies.get(name)?.offerings.get(id)?.record;
   }

@@ -8,6 +8,8 @@ import type { Visibility } from "../records/visibility-record.js";
 /** What decisions and operations need of registered brokers. All of it is answered from this process's copies, but for the calls. */
 export interface BrokerPort {
   broker(name: string): BrokerData | undefined;
+  /** This name, and all others under which what answers at the same URL is registered: they share the ids of instances (E10-62). */
+  namesOf(broker: string): readonly string[];
   /** By id; also what left the catalog. */
   offering(broker: string, id: string): OfferingRecord | undefined;
   plan(broker: string, offering: string, plan: string): ServicePlan | undefined;

@@ -51,6 +51,7 @@ export function openBrokers({ journal, random = Math.random }: OpenBrokersOption
     }),
     port: {
       broker: (name) => copies.data(name),
+      namesOf: (name) => copies.namesOf(name),
       offering: (broker, id) => copies.offering(broker, id),
       plan: (broker, offering, plan) => copies.plan(broker, offering, plan),
       client: (name) => copies.client(name),

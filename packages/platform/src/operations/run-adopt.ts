@@ -57,13 +57,15 @@ export async function runAdopt(ports: RunPorts, operation: InstanceOperation<"ad
 
 /** The next attempt finds the claim as it was left, and asks the same again if this was not recorded. */
 async function checkFree(ports: RunPorts, { key, data, input }: InstanceOperation<"adopt">): Promise<null> {
-  const { broker } = data;
   const { osbId } = input;
-  const owner = await findOwner(ports.journal(), { broker, osbId }, (other) => other !== key);
+  const brokers = ports.brokers.namesOf(data.broker);
+  const owner = await findOwner(ports.journal(), { brokers, osbId }, (other) => other !== key);
   // Not whose: it may be in a space that is none of theirs.
   if (owner !== undefined) throw failure("another instance has it, or is about to", { class: "rejected" });
-  const row = orphanRecords.resource(await ports.journal().read(keys.orphan(broker, osbId, null)));
-  if (row !== undefined && row.data.endedAt === null && row.data.state === "open")
-    throw failure("it is being deleted: the ledger of orphans has it", { class: "rejected" });
+  for (const broker of brokers) {
+    const row = orphanRecords.resource(await ports.journal().read(keys.orphan(broker, osbId, null)));
+    if (row !== undefined && row.data.endedAt === null && row.data.state === "open")
+      throw failure("it is being deleted: the ledger of orphans has it", { class: "rejected" });
+  }
   return null;
 }

@@ -111,12 +111,13 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
  * count.
  */
 async function adopterOf(
-  { journal }: RunPorts,
+  { journal, brokers: port }: RunPorts,
   { broker, instanceOsbId: osbId }: OrphanData,
 ): Promise<{ readonly key: string; readonly has: boolean } | null> {
-  const owner = await findOwner(journal(), { broker, osbId }, (_key, data) => data.adoptedId === osbId);
+  const brokers = port.namesOf(broker);
+  const owner = await findOwner(journal(), { brokers, osbId }, (_key, data) => data.adoptedId === osbId);
   if (owner !== undefined) return { key: owner, has: true };
-  const claimant = await findOwner(journal(), { broker, osbId }, (_key, data) => data.adoptingId === osbId);
+  const claimant = await findOwner(journal(), { brokers, osbId }, (_key, data) => data.adoptingId === osbId);
   return claimant === undefined ? null : { key: claimant, has: false };
 }
 

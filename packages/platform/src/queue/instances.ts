@@ -109,7 +109,8 @@ export class JournalInstances implements Instances {
     if (!isOsbId(wanted.osbId)) throw new PlatformError("invalid", `the id of what is to be adopted ${osbIdRule}`);
     const { broker } = this.#found(ref, wanted);
     const key = keyOf(ref);
-    const owner = await findOwner(this.#journal, { broker, osbId: wanted.osbId }, (other) => other !== key);
+    const brokers = this.#ports.brokers.namesOf(broker);
+    const owner = await findOwner(this.#journal, { brokers, osbId: wanted.osbId }, (other) => other !== key);
     // Not whose: it may be in another space. Whether it still is so when the adoption runs is looked at then.
     if (owner !== undefined) throw new PlatformError("exists", "another instance has that id at the broker");
     return this.#create(ref, wanted, wanted.osbId, asking);
