@@ -24,6 +24,12 @@ export interface BuildOptions extends CatalogOptions {
    * nothing but parameters is refused: an earlier version may have taken it, and what was made then must still be deleted. Default false.
    */
   readonly areNew?: boolean;
+  /**
+   * Nobody offers these services: they are only to be judged, and nothing of them is remembered. What is remembered by an object, and refers to it, stays
+   * until the whole heap is looked through: of thousands that are judged one after the other, with their compiled schemas, that is hundreds of
+   * megabytes. Default false.
+   */
+  readonly isTrial?: boolean;
 }
 
 /** A service as a catalog needs it, and what is to be said of it alone: paths are what stands behind the service's own. */
@@ -79,7 +85,8 @@ export function buildService(service: Service, options: BuildOptions): BuiltServ
     findings: found.length === 0 ? noFindings : found,
   };
   // What is refused may be an object that its author mends.
-  if (built.findings.every(({ level }) => level !== "error")) builtBefore.set(service, built);
+  if (options.isTrial !== true && built.findings.every(({ level }) => level !== "error"))
+    builtBefore.set(service, built);
   return built;
 }
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { checkUnique, type Finding } from "@osbert/protocol";
 import type { Service } from "../service/service.js";
 import { type BuildOptions, type BuiltService, buildService } from "./built-service.js";
-import { type BrokerCatalog, CatalogError } from "./catalog.js";
+import { type BrokerCatalog, BuiltCatalog, CatalogAnswer, CatalogError } from "./catalog.js";
 import { type CatalogBlock, inBlocks } from "./catalog-blocks.js";
 import { LayeredMap } from "./layered-map.js";
 import type { OfferedService } from "./offered-service.js";
@@ -42,24 +42,16 @@ export class CatalogBuilder {
     if (errors.length > 0) throw new CatalogError(errors);
     this.#last = taken ?? nothingBuilt();
     const byId = taken?.byId ?? LayeredMap.of(new Map(builtOf(blocks).map(({ ids, offered }) => [ids.id, offered])));
-    let bytes: Uint8Array<ArrayBuffer> | undefined;
-    const answer = () => {
-      bytes ??= answerOf(builtOf(blocks));
-      return bytes;
-    };
-    return {
-      services: new OfferedServices(blocks, byId),
-      retired: new Map(),
-      get body() {
-        return Buffer.from(answer()).toString();
+    return new BuiltCatalog(
+      {
+        services: new OfferedServices(blocks, byId),
+        retired: new Map(),
+        etag: etagOf(blocks),
+        changedAt: null,
+        warnings: findings.filter(({ level }) => level === "warning"),
       },
-      get bytes() {
-        return answer();
-      },
-      etag: etagOf(blocks),
-      changedAt: null,
-      warnings: findings.filter(({ level }) => level === "warning"),
-    };
+      new CatalogAnswer(() => answerOf(builtOf(blocks))),
+    );
   }
 }
 

@@ -34,13 +34,60 @@ export class CatalogError extends Error {
   }
 }
 
+/** The answer to GET /v2/catalog, made when it is first asked for, and shared by catalogs that answer the same. */
+export class CatalogAnswer {
+  readonly #make: () => Uint8Array<ArrayBuffer>;
+  #bytes: Uint8Array<ArrayBuffer> | undefined;
+
+  constructor(make: () => Uint8Array<ArrayBuffer>) {
+    this.#make = make;
+  }
+
+  get bytes(): Uint8Array<ArrayBuffer> {
+    this.#bytes ??= this.#make();
+    return this.#bytes;
+  }
+}
+
+/**
+ * A catalog with an answer. A class, and no object with functions of its own that get something: V8 keeps such functions, with all that they refer to, in
+ * the object's shape, which stays until the whole heap is looked through.
+ */
+export class BuiltCatalog implements BrokerCatalog {
+  readonly services: BrokerCatalog["services"];
+  readonly retired: BrokerCatalog["retired"];
+  readonly etag: string;
+  readonly changedAt: number | null;
+  readonly warnings: readonly Finding[];
+  readonly #answer: CatalogAnswer;
+
+  constructor(members: Omit<BrokerCatalog, "body" | "bytes">, answer: CatalogAnswer) {
+    this.services = members.services;
+    this.retired = members.retired;
+    this.etag = members.etag;
+    this.changedAt = members.changedAt;
+    this.warnings = members.warnings;
+    this.#answer = answer;
+  }
+
+  get body(): string {
+    return Buffer.from(this.bytes).toString();
+  }
+
+  get bytes(): Uint8Array<ArrayBuffer> {
+    return this.#answer.bytes;
+  }
+
+  with(changes: CatalogChanges): BuiltCatalog {
+    return new BuiltCatalog({ ...this, ...changes }, this.#answer);
+  }
+}
+
+type CatalogChanges = Partial<Pick<BrokerCatalog, "services" | "retired" | "changedAt">>;
+
 /** The same catalog but for this. Its answer, which may be large, is not made for that. */
-export function catalogWith(
-  catalog: BrokerCatalog,
-  changes: Partial<Pick<BrokerCatalog, "services" | "retired" | "changedAt">>,
-): BrokerCatalog {
-  const members = { ...Object.getOwnPropertyDescriptors(catalog), ...Object.getOwnPropertyDescriptors(changes) };
-  return Object.defineProperties({}, members) as BrokerCatalog;
+export function catalogWith(catalog: BrokerCatalog, changes: CatalogChanges): BrokerCatalog {
+  return catalog instanceof BuiltCatalog ? catalog.with(changes) : { ...catalog, ...changes };
 }
 
 /** What is offered before a source has said so. */

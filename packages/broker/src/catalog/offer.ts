@@ -25,7 +25,7 @@ export class Offer {
     catalog: BrokerCatalog,
     resolve: ServiceSource["resolve"] | undefined,
     clock: Clock,
-    options: Omit<BuildOptions, "areNew"> = {},
+    options: Omit<BuildOptions, "areNew" | "isTrial"> = {},
   ) {
     this.#catalog = catalog;
     this.#clock = clock;

@@ -31,7 +31,7 @@ export function checkOffer(reader: SpecReader, spec: BundleSpec, places: PlanPla
     else reader.advise(at, message);
   };
   try {
-    buildCatalog([service], { areNew: true }).warnings.forEach(tell);
+    buildCatalog([service], { areNew: true, isTrial: true }).warnings.forEach(tell);
   } catch (error) {
     if (!(error instanceof CatalogError)) throw error;
     error.findings.forEach(tell);

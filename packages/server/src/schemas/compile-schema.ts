@@ -48,7 +48,7 @@ export function compileSchema(schema: Schema, what: string): Validate {
     // Else every branch would keep books of what it has looked at.
     ajv.opts.unevaluated = hasMember(schema, unevaluated);
     workMeter.evaluatedNames = ajv.opts.unevaluated ? countNames(schema) : 0;
-    patterns.clear();
+    patterns = new Map();
     validate = workMeter.within(mostSteps.compile, () => ajv.compile(schema));
     functions = [validate, ...functionsIn(ajv.scope)];
   } catch (cause) {
@@ -64,7 +64,7 @@ export function compileSchema(schema: Schema, what: string): Validate {
     (ajv as { scope: ValueScope }).scope = scope;
     ajv.opts.unevaluated = knownUnevaluated;
     workMeter.evaluatedNames = 0;
-    patterns.clear();
+    patterns = new Map();
     // Ajv would keep it for ever, and refuse the next one with the same $id: another plan's, or this one's after a reload. It forgets by the
     // $id, that of a draft included if the schema calls itself so, and does not forget what stands inside.
     ajv.removeSchema(schema);
@@ -281,8 +281,11 @@ const instructionsInAStep = 4;
 /** Each is one more value that the code of its schema has to find. */
 const stepsOfPattern = 24;
 
-/** Of the schema that is being compiled. */
-const patterns = new Map<string, LinearPattern & RegExp>();
+/**
+ * Of the schema that is being compiled. A new one for each: a `Map` that is cleared leaves its table behind with all that was in it and a reference to the
+ * next one, so that as soon as one of them is old, all that follow stay, with their patterns, until the whole heap is looked through.
+ */
+let patterns = new Map<string, LinearPattern & RegExp>();
 
 /** Matches in linear time, and pays for it. What RE2 does not know (look-around, back references) is refused when the schema is compiled. */
 function linearPattern(pattern: string, flags: string): LinearPattern & RegExp {
