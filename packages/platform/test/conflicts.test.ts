@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { type ExecutionLab, executionLab } from "./execution-lab.js";
+import { cancelReasons } from "../src/decisions/cancel-reasons.js";
+import { brokerClient, type ExecutionLab, executionLab } from "./execution-lab.js";
 
 /** 409 says that the id belongs to something that exists: whatever comes after it, no DELETE does that nobody looked at (E10-63). */
 const deletes = (lab: ExecutionLab) => lab.sent().filter((line) => line.startsWith("DELETE"));
@@ -102,6 +103,56 @@ test.each(["goes on", "is stopped and resumed"] as const)(
     }
   },
 );
+
+/** The bind of an id that another has at the broker, which answers it with 409. */
+async function conflictingBind(dieAt: number, isUnbound: boolean) {
+  let unbound = "";
+  const lab = await executionLab({
+    dieAt,
+    ...(isUnbound && {
+      whenDead: async (dead) => {
+        // Its broker is taken away and comes back: only that ends a bind that was sent.
+        await dead.cancelAll("db", cancelReasons.unmanaged);
+        unbound = await dead.accept("db", "unbind", { binding: "app" });
+      },
+    }),
+  });
+  await lab.ended("db", await lab.create("db"));
+  const { id: plan_id } = lab.planRef();
+  const offering = (await lab.data("db"))?.offering.id ?? "";
+  await brokerClient(lab.broker.url, 5_000).bind("osb-db", "osb-db-app", { service_id: offering, plan_id });
+  lab.broker.setRules([{ call: "bind", do: "409" }]);
+  lab.arm();
+  const end = await lab.ended("db", await lab.bind("db", "app"));
+  lab.disarm();
+  await lab.data("db");
+  if (unbound !== "") await lab.ended("db", unbound);
+  await lab.quiet();
+  const credentials = (await lab.binding("db", "app"))?.answer ?? null;
+  return { moments: lab.moments(), end, credentials, orphans: await lab.orphans(), deletes: deletes(lab) };
+}
+
+test("E10-63: a bind that was answered 409, wherever the platform was killed, does not take another's credentials for its own", async () => {
+  const { moments } = await conflictingBind(Number.POSITIVE_INFINITY, false);
+  const ats = Array.from({ length: moments - heardAt + 1 }, (_, more) => heardAt + more);
+  const ends = await Promise.all(ats.map((at) => conflictingBind(at, false)));
+  for (const [at, { end, credentials, orphans }] of ends.entries()) {
+    expect(end, `killed at ${ats[at]}`).toMatchObject({ failure: { class: "conflict", uncertain: false } });
+    expect(credentials, `killed at ${ats[at]}`).toBeNull();
+    expect(orphans, `killed at ${ats[at]}`).toMatchObject([{ state: "held", isConflict: true }]);
+  }
+});
+
+test("E10-63: an unbind after a bind was answered 409 is not sent, wherever that bind was interrupted", async () => {
+  const { moments } = await conflictingBind(Number.POSITIVE_INFINITY, true);
+  const ats = Array.from({ length: moments - heardAt + 1 }, (_, more) => heardAt + more);
+  const ends = await Promise.all(ats.map((at) => conflictingBind(at, true)));
+  for (const [at, { deletes: sent, orphans }] of ends.entries()) {
+    expect(sent, `killed at ${ats[at]}`).toEqual([]);
+    expect(orphans, `killed at ${ats[at]}`).toMatchObject([{ state: "held", isConflict: true }]);
+  }
+  expect(ends.some(({ end }) => end.kind === "cancelled")).toBe(true);
+});
 
 test("E10-63: a bind that was lost, met a busy broker and is then answered 409 may be another's: it is not deleted", async () => {
   const lab = await executionLab({

@@ -142,6 +142,7 @@ async function awaitBound(
     what: `bind${which} for its credentials`,
     lostBefore: true,
     waitWhileBusy: true,
+    isOwn: running.isAssumed !== true,
     // The binding is made: an answer that is lost, or a platform that is killed, is no reason to delete it (E10-45).
     whenLost: { ...budget, pause: ports.pauses.lost },
   });
@@ -155,8 +156,13 @@ function bind(
   ports: RunPorts,
   operation: BindOperation,
   { instance, binding, plan }: Attempt,
-  sending: { readonly what: string } & Pick<BrokerCall<Binding>, "lostBefore" | "waitWhileBusy"> & {
+  {
+    isOwn = false,
+    ...sending
+  }: { readonly what: string } & Pick<BrokerCall<Binding>, "lostBefore" | "waitWhileBusy"> & {
       readonly whenLost?: WhenLost;
+      /** The broker has said that it made the binding: 409 does not say that it is another's. */
+      readonly isOwn?: boolean;
     },
 ): Promise<CallOutcome> {
   const { data, input } = operation;
@@ -190,6 +196,9 @@ function bind(
     reads: part,
     ahead: (now) => changed(now, (record) => (record.osbId === binding ? record : { ...record, osbId: binding })),
     whenInDoubt: (now, at) => changed(now, (record) => ({ ...record, lostBind: { osbId: binding, at } })),
+    // As of a create: what has that id may be another's, and is neither fetched nor deleted because of this bind.
+    ...(!isOwn && { whenConflict: (now) => changed(now, (record) => ({ ...record, conflictId: binding })) }),
+    isConflictKept: async () => (await operation.parts([part])).get(part)?.conflictId === binding,
     keep: async (answer) => (answer.kind === "done" ? keep(ports, operation, answer) : null),
   });
 }

@@ -218,8 +218,8 @@ function provision(
     send: (client, options) => client.provision(osbId, request, { ...options, ...text }),
     ahead: (now) => ({ data: { ...now.data, osbId, askedPlan: input.plan } }),
     whenInDoubt: (now, at) => ({ data: { ...now.data, lostCreate: { osbId, at } } }),
-    whenConflict: (now) => ({ ...now, conflictId: osbId }),
-    isConflictKept: data.conflictId === osbId,
+    whenConflict: (now) => ({ data: { ...now.data, conflictId: osbId } }),
+    isConflictKept: async () => data.conflictId === osbId,
     lostBefore,
     whenLost: "tell",
   });

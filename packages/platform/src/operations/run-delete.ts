@@ -78,7 +78,10 @@ async function abandon(
     const page = await operation.partsUnder("binding/", { limit: 100, ...(after !== undefined && { after }) });
     for (const { value } of page.items)
       if (value.phase !== "failed")
-        await abandonToLedger(ports, operation, { instance, binding: value.osbId, plan, reason, isConflict: false });
+        await abandonToLedger(ports, operation, {
+          ...{ instance, binding: value.osbId, plan, reason },
+          isConflict: value.conflictId === value.osbId,
+        });
     if (page.next === null) return;
     after = page.next;
   }

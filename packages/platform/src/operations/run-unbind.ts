@@ -21,6 +21,19 @@ export async function runUnbind(ports: RunPorts, operation: InstanceOperation<"u
     return { asked: isJoined };
   const plan = planOf(data);
   if (plan === null) throw failure("nobody knows which plan the instance has", { class: "preflight-drift" });
+  // Its bind was stopped before the ledger had it: a person has to say whose it is (E10-63).
+  if (binding.conflictId === binding.osbId) {
+    await suspectOrphan(ports, operation, {
+      instance: data.osbId,
+      binding: binding.osbId,
+      plan,
+      reason: "it was unbound after the broker had answered its bind with 409",
+      mayComeLate: false,
+      held: true,
+      isConflict: true,
+    });
+    return { asked: false };
+  }
   await deleteAtBroker(ports, operation, { instance: data.osbId, binding: binding.osbId, plan: plan.id });
   if (mayComeBack(ports, binding.osbId, binding.lostBind))
     await suspectOrphan(ports, operation, {

@@ -23,16 +23,16 @@ export interface BrokerCall<Body> {
   /** All that is sent as the body. */
   readonly body?: string;
   readonly send: (client: Client, options: RequestOptions) => Promise<Changed<Body>>;
-  /** The part that `ahead` and `whenInDoubt` look at. */
+  /** The part that `ahead`, `whenInDoubt` and `whenConflict` look at. */
   readonly reads?: `binding/${string}`;
   /** What the instance is from the moment on in which this may have been sent: kept with the mark, and thus never again once it is answered. */
   readonly ahead?: (now: KeptResource) => Kept;
   /** What it is once an answer is lost: kept with that, so that whoever stops the operation after it knows (E8). */
   readonly whenInDoubt?: (now: KeptResource, at: number) => Kept;
   /** What the instance is once the broker has answered 409. It is kept before the answer is: a delete that comes in between must know. */
-  readonly whenConflict?: (data: InstanceData) => InstanceData;
-  /** It is kept that the broker answered 409: whoever died before that was recorded has heard an answer, and nothing is lost. */
-  readonly isConflictKept?: boolean;
+  readonly whenConflict?: (now: KeptResource) => Kept;
+  /** Whether it is kept that the broker answered 409: whoever died before that was recorded has heard an answer, and nothing is lost. */
+  readonly isConflictKept?: () => Promise<boolean>;
   /**
    * Keeps what belongs in no entry, before the answer is recorded: a kill in between costs one more resolve, the other way round the
    * credentials would be lost. Answers why the answer cannot be used; `null`: it can.
@@ -90,7 +90,7 @@ export async function sendCall<Body extends object>(
           entries: [{ kind, payload: { ...payload }, operation: operation.id }],
         };
       },
-      { parts: call.reads === undefined ? [] : [call.reads] },
+      { parts: partsOf(call) },
     );
 
   const lose = async (mark: CallMark, said: Refusal): Promise<CallOutcome> => {
@@ -113,7 +113,7 @@ export async function sendCall<Body extends object>(
     const now = ports.journal().now();
     const before = found?.call === name ? found : { call: name, look: -1, at: now, lost: 0, firstAt: now };
     if (before.look === looks) {
-      if (call.isConflictKept !== true) return lose(before, died);
+      if ((await call.isConflictKept?.()) !== true) return lose(before, died);
       return { kind: "refused", afterLost: call.lostBefore === true || before.lost > 0, ...conflictHeard } as const;
     }
     // That it is lost is kept, and whoever was to be told so died before: sent again it would be a first call, whose refusal leaves nothing.
@@ -185,12 +185,16 @@ export async function sendCall<Body extends object>(
       case "fetch":
       case "delete again":
         if (said.class === "conflict" && whenConflict !== undefined)
-          await operation.change(({ data }) => ({ data: whenConflict(data) }));
+          await operation.change(whenConflict, { parts: partsOf(call) });
         return { kind: "refused", afterLost: call.lostBefore === true || mark.lost > 0, ...said };
     }
   };
 
   return operation.poll(name, look, { everyMs: pausesAreThrown });
+}
+
+function partsOf({ reads }: Pick<BrokerCall<unknown>, "reads">) {
+  return reads === undefined ? [] : [reads];
 }
 
 export function stepOf(what: string): string {

@@ -276,6 +276,8 @@ export interface BindingRecord {
   readonly predecessor: string | null;
   readonly successor: string | null;
   readonly message: string | null;
+  /** As `conflictId` of an instance. */
+  readonly conflictId?: string;
   /** As `lostCreate` of an instance. */
   readonly lostBind?: { readonly osbId: string; readonly at: number };
 }
