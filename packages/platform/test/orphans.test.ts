@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { JournalOrphans } from "../src/queue/orphans.js";
+import { instances } from "../src/records/instance-record.js";
 import { keys } from "../src/records/keys.js";
 import { type OrphanData, orphanRecords } from "../src/records/orphan-record.js";
 import { executionLab } from "./execution-lab.js";
@@ -106,6 +107,29 @@ test("E10-22: a delete while what is left of the create is being deleted joins t
   expect(await lab.ended("db", await lab.delete("db"))).toMatchObject({ kind: "succeeded", result: { asked: true } });
   expect(deletes(lab.sent())).toEqual(["DELETE osb-db"]);
   expect(await lab.orphans()).toMatchObject([{ state: "mitigated" }]);
+});
+
+test("E8: a row that was dismissed is not opened again by a create that takes the place of the one that left it", async () => {
+  const lab = await executionLab({
+    offering: "unfetchable",
+    policy: { orphans: "hold" },
+    rules: [{ call: "provision", instance: "osb-db", do: "done-500" }],
+  });
+  const orphans = new JournalOrphans(lab.journal);
+  const key = keys.orphan("broker", "osb-db", null);
+  await lab.ended("db", await lab.create("db"));
+  await orphans.dismiss(key, "its data is needed", operator);
+  // As of one that was stopped in the moment before it forgot its id.
+  const remember = instances.decide((resource) => {
+    if (resource === undefined) throw new Error("it is there");
+    return { result: null, change: { data: { ...resource.data, osbId: "osb-db", formerOsbIds: [] } } };
+  });
+  await lab.journal.transact(keys.instance("dev", "db"), remember, operator);
+  expect(await lab.ended("db", await lab.create("db", { osbId: "osb-next" }))).toMatchObject({ kind: "succeeded" });
+  await lab.quiet();
+  expect(await lab.orphans()).toMatchObject([{ state: "dismissed", endReason: "its data is needed" }]);
+  expect(lab.broker.state().instances.map(({ id }) => id)).toEqual(["osb-db", "osb-next"]);
+  expect((await lab.data("db"))?.formerOsbIds).toEqual(["osb-db"]);
 });
 
 test("E8: a row that is dismissed with a reason is left alone", async () => {

@@ -108,6 +108,7 @@ async function leaveFormer(ports: RunPorts, operation: CreateOperation): Promise
     mayComeLate: true,
     held: data.policy.orphans === "hold",
     isConflict: data.conflictId === data.osbId,
+    keepsDismissed: true,
   });
   await forget(operation, data.osbId);
 }

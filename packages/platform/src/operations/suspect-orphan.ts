@@ -18,6 +18,8 @@ export interface Suspicion {
   readonly held: boolean;
   /** The broker answered 409: what exists under that id is never deleted because of it. */
   readonly isConflict: boolean;
+  /** Nothing was done with the id since the row was dismissed, if it was: whoever has said what is to become of it is not asked again. */
+  readonly keepsDismissed?: boolean;
 }
 
 /**
@@ -75,6 +77,7 @@ async function intoLedger(
   };
   const decide = orphanRecords.decide((row) => {
     if (row !== undefined && row.data.endedAt === null) return { result: null };
+    if (row?.data.state === "dismissed" && suspicion.keepsDismissed === true) return { result: null };
     return {
       result: null,
       change: {
