@@ -2,6 +2,7 @@ import { memoryStore } from "@osbert/journal/memory";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openPlatform } from "../src/index.js";
 import { JournalOrphans } from "../src/queue/orphans.js";
+import { osbIdLabel, osbIdLabelName } from "../src/records/instance-labels.js";
 import { keys } from "../src/records/keys.js";
 import { catalogServer } from "./catalog-server.js";
 import { type ExecutionLab, executionLab } from "./execution-lab.js";
@@ -61,6 +62,26 @@ test("E10-62: what was adopted is not deleted by its row in the ledger, which en
   expect(await lab.orphans()).toMatchObject([{ state: "dismissed", endReason: expect.stringContaining("adopted") }]);
   expect(await lab.ended("new", await lab.delete("new"))).toMatchObject({ kind: "succeeded", result: { asked: true } });
   expect(lab.broker.state().instances).toEqual([]);
+});
+
+test("E10-62: an adoption that was cancelled claims nothing any more, and its instance is still found by its broker", async () => {
+  const { lab } = await withAbandoned();
+  const find = (name: string, value: string) =>
+    lab.journal
+      .find({ label: { name, value }, prefix: keys.instances })
+      .then(({ items }) => items.map((one) => one.key));
+  const claims = () => find(osbIdLabelName, osbIdLabel("broker", "osb-old"));
+  lab.broker.setRules([{ call: "fetch", do: "503" }]);
+  const adopt = await lab.adopt("new", "osb-old");
+  await vi.waitFor(() => expect(lab.sent()).toContain("GET osb-old"));
+  expect(await claims()).toEqual([keys.instance("dev", "new")]);
+  await lab.cancel("new", adopt);
+  expect(await lab.ended("new", adopt)).toMatchObject({ kind: "cancelled" });
+  expect(await claims()).toEqual([]);
+  expect(await find("broker", "broker")).toEqual([keys.instance("dev", "new")]);
+  expect((await lab.data("new"))?.adoptingId).toBeNull();
+  lab.broker.setRules([]);
+  expect(await lab.ended("next", await lab.adopt("next", "osb-old"))).toMatchObject({ kind: "succeeded" });
 });
 
 test("E10-62: an adoption that has not ended does not end the row in the ledger: if it fails, what nobody has is deleted", async () => {
