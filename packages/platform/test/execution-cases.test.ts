@@ -1,5 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { memoryStore } from "@osbert/journal/memory";
+import { interposedStore } from "@osbert/journal/testing";
+import { expect, test, vi } from "vitest";
 import { cancelReasons } from "../src/decisions/cancel-reasons.js";
 import { keys } from "../src/records/keys.js";
 import { type ExecutionLab, executionLab } from "./execution-lab.js";
@@ -130,6 +132,7 @@ test("E10-20: a process that slept between its mark and its call does not send i
       now: () => real.now() + (++looks === 3 ? 60_000 : 0),
       read: real.read.bind(real),
       find: real.find.bind(real),
+      transact: real.transact.bind(real),
     };
   };
   const lab = await executionLab({ ports: { journal } });
@@ -138,4 +141,30 @@ test("E10-20: a process that slept between its mark and its call does not send i
   const marks = (await lab.entries("db")).filter(({ kind }) => kind === "attempt-started");
   expect(marks).toHaveLength(2);
   expect(lab.sent()).toEqual(["PUT osb-db"]);
+});
+
+test("E10-20: the answer that a process hears after it was overtaken is kept as an observation, and changes nothing", async () => {
+  let isCutOff = false;
+  // Its leases are not prolonged, so that it has to think that another one has taken over.
+  const store = interposedStore(memoryStore(), ({ method }, go) => {
+    if (method === "renew" && isCutOff) throw new Error("the store cannot be reached");
+    return go();
+  });
+  const lab = await executionLab({
+    store,
+    dieAt: Number.MAX_SAFE_INTEGER,
+    timeoutMs: 20_000,
+    rules: [{ call: "provision", do: [{ delayMs: 1_000, body: { dashboard_url: "http://late" } }] }],
+  });
+  isCutOff = true;
+  const create = await lab.create("db");
+  const kinds = async () => (await lab.entries("db")).map(({ kind }) => kind);
+  await vi.waitFor(async () => expect(await kinds()).toContain("attempt-lost"), { timeout: 10_000 });
+  isCutOff = false;
+  expect(await lab.ended("db", create)).toMatchObject({ kind: "succeeded" });
+  await vi.waitFor(async () => expect(await kinds()).toContain("answered-late"), { timeout: 10_000 });
+  const late = (await lab.entries("db")).find(({ kind }) => kind === "answered-late");
+  expect(late).toMatchObject({ operation: create, payload: { what: "provision", class: "done", status: 201 } });
+  expect(await lab.data("db")).toMatchObject({ phase: "ready", osbId: "osb-db", dashboardUrl: null });
+  expect(lab.sent()).toEqual(["PUT osb-db", "GET osb-db"]);
 });

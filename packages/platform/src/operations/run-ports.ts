@@ -7,7 +7,7 @@ import type { Pauses } from "./pauses.js";
 export interface RunPorts {
   readonly brokers: BrokerPort;
   /** It is opened with the kinds that are made of this, so it is asked for only when one of them runs. */
-  readonly journal: () => Pick<Journal, "now" | "read" | "find">;
+  readonly journal: () => Pick<Journal, "now" | "read" | "find" | "transact">;
   /** Ids at brokers and of requests: never one twice. */
   readonly newId: () => string;
   readonly random: () => number;

@@ -9,6 +9,7 @@ import { type Came, callBroker, clipped } from "./call-broker.js";
 import { failure } from "./failure.js";
 import { identityOf } from "./identity-of.js";
 import type { InstanceOperation } from "./instance-operation.js";
+import { isLeaseLost, isOvertaken, keepLateAnswer, unlessOvertaken } from "./late-answer.js";
 import { type GrowingPause, growingPauseMs } from "./pauses.js";
 import type { RunPorts } from "./run-ports.js";
 
@@ -108,6 +109,15 @@ export async function sendCall<Body extends object>(
     throw later(said.message, growingPauseMs(whenLost.pause, lost - 1, ports.random));
   };
 
+  // Of the last call, until its answer is recorded.
+  let heard: Parameters<typeof keepLateAnswer>[2] | undefined;
+  const tellLate = async (error: unknown): Promise<unknown> => {
+    const late = heard;
+    heard = undefined;
+    if (late !== undefined) await keepLateAnswer(ports, operation, late);
+    return error;
+  };
+
   const look = async ({ looks, signal }: { readonly looks: number; readonly signal: AbortSignal }) => {
     const found = (await operation.parts([part])).get(part);
     const now = ports.journal().now();
@@ -137,9 +147,12 @@ export async function sendCall<Body extends object>(
     // Whoever was stopped in between, and has lost its lease meanwhile, would send what others have found to be lost, and resolved.
     if (ports.journal().now() - now > longestAheadMs) throw later("the mark was too long in coming", 0);
     const identity = identityOf(operation.input);
-    const send = (client: Client) => call.send(client, { ...identity, requestId, signal });
+    const goesOn = unlessOvertaken(signal);
+    const send = (client: Client) => call.send(client, { ...identity, requestId, signal: goesOn });
     const lostBefore = call.waitWhileBusy !== true && (call.lostBefore === true || mark.lost > 0);
-    const came = await callBroker(ports, broker, call.call, send, { signal, lostBefore });
+    const came = await callBroker(ports, broker, call.call, send, { signal: goesOn, lostBefore });
+    if (came.said.status !== null) heard = { what: call.what, requestId, said: came.said };
+    if (isOvertaken(signal)) throw await tellLate(signal.reason);
     return take(came, mark, looks);
   };
 
@@ -190,7 +203,11 @@ export async function sendCall<Body extends object>(
     }
   };
 
-  return operation.poll(name, look, { everyMs: pausesAreThrown });
+  try {
+    return await operation.poll(name, look, { everyMs: pausesAreThrown });
+  } catch (error) {
+    throw isLeaseLost(error) ? await tellLate(error) : error;
+  }
 }
 
 function partsOf({ reads }: Pick<BrokerCall<unknown>, "reads">) {

@@ -92,6 +92,12 @@ function told({ kind, actor, operation }: Entry, fields: Fields): Told {
         summary: `nobody knows what became of ${text(fields.what)}: ${text(fields.message)}`,
         payload: pick(fields, "what", "class", "status", "error", "message"),
       };
+    case "answered-late":
+      return {
+        family: "observation",
+        summary: `what was answered to ${text(fields.what)}, heard when another process had gone on: ${text(fields.message)}`,
+        payload: pick(fields, "what", "class", "status", "error", "message", "requestId"),
+      };
     default:
       return own(kind, fields);
   }
