@@ -1,4 +1,4 @@
-import { compileSchema, defaultDraft, type Schema } from "@osbert/server/schemas";
+import { checkOrRefuse, compileSchema, defaultDraft, type Schema, type TooMuchWork } from "@osbert/server/schemas";
 import { describe, expect, test } from "vitest";
 
 const plain = { type: "object", properties: { a: { type: "string" } } } as const;
@@ -51,4 +51,20 @@ test("a schema cannot ask to be run later: a refusal that nobody waited for ende
   const schema = { $async: true, type: "string" };
   expect(() => compileSchema(schema, "it")).toThrow("it is not a valid schema: $async is not a keyword");
   expect(() => compileSchema({ properties: { a: schema } }, "it")).toThrow("it is not a valid schema: async schema");
+});
+
+test("a schema that is only judged is judged as one that is compiled, and the next one is compiled as ever", () => {
+  const told: TooMuchWork[] = [];
+  const judge = (schema: Schema) => checkOrRefuse(schema, "it", (error) => told.push(error));
+  expect(() => judge({ properties: { a: { $ref: "#/nowhere" } } })).toThrow("can't resolve reference #/nowhere");
+  expect(() => judge({ properties: { a: { pattern: "(?=a)" } } })).toThrow("it is not a valid schema");
+  expect(told).toEqual([]);
+  const names = Array.from({ length: 3_000 }, (_, index) => [
+    `p${index}`,
+    { $ref: `#/properties/p${(index + 1) % 3_000}` },
+  ]);
+  judge({ properties: Object.fromEntries(names) });
+  expect(told.map(({ message }) => message)).toEqual([expect.stringMatching(/too much work to compile/)]);
+  judge(plain);
+  expect(compileSchema(plain, "it")({ a: 1 })).toBe("it.a must be string");
 });

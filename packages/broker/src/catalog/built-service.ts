@@ -1,5 +1,5 @@
 import { checkOffering, draft04, type Finding, type OfferingIds, type ServiceOffering } from "@osbert/protocol";
-import { compileOrRefuse, type Schema } from "@osbert/server/schemas";
+import { checkOrRefuse, compileOrRefuse, type Schema } from "@osbert/server/schemas";
 import { idProblem, maxCatalogIdBytes } from "../records/ids.js";
 import type { PlanDefinition, Service } from "../service/service.js";
 import { anything, type OfferedService, OfferedWhenNeeded, offer } from "./offered-service.js";
@@ -25,7 +25,7 @@ export interface BuildOptions extends CatalogOptions {
    */
   readonly areNew?: boolean;
   /**
-   * Nobody offers these services: they are only to be judged, and nothing of them is remembered. What is remembered by an object, and refers to it, stays
+   * Nobody offers these services: they are only to be judged. Nothing of them is remembered, and no parameters can be checked with what is made. What is remembered by an object, and refers to it, stays
    * until the whole heap is looked through: of thousands that are judged one after the other, with their compiled schemas, that is hundreds of
    * megabytes. Default false.
    */
@@ -61,11 +61,13 @@ export function buildService(service: Service, options: BuildOptions): BuiltServ
       ? new OfferedWhenNeeded(service, bytes)
       : offer(service, offering, (schema, what, place) => {
           try {
-            return schema === undefined
-              ? anything
-              : compileOrRefuse(schema, what, ({ message }) => {
-                  findings.push({ level: options.areNew === true ? "error" : "warning", path: place, message });
-                });
+            if (schema === undefined) return anything;
+            const tooMuch = ({ message }: Error) => {
+              findings.push({ level: options.areNew === true ? "error" : "warning", path: place, message });
+            };
+            if (options.isTrial !== true) return compileOrRefuse(schema, what, tooMuch);
+            checkOrRefuse(schema, what, tooMuch);
+            return anything;
           } catch (error) {
             const message = error instanceof Error ? error.message : String(error);
             findings.push({ level: "error", path: place, message });

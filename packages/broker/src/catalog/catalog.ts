@@ -79,7 +79,8 @@ export class BuiltCatalog implements BrokerCatalog {
   }
 
   with(changes: CatalogChanges): BuiltCatalog {
-    return new BuiltCatalog({ ...this, ...changes }, this.#answer);
+    const { services, retired, etag, changedAt, warnings } = this;
+    return new BuiltCatalog({ services, retired, etag, changedAt, warnings, ...changes }, this.#answer);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Attribution, Journal, TypedOperationChange, TypedResource } from "@osbert/journal";
 import {
+  type RevisionPart,
   type RevisionRecord,
   type SourceData,
   type SpecRecord,
@@ -103,18 +104,14 @@ function isSame(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
-function bites(stored: StoredSource, { data: last, specs, revisions, events }: SourceChange): readonly Bite[] {
-  const list: Bite[] = [];
-  const added = [...revisions].filter(([, record]) => record !== null);
-  const removed = [...revisions].filter(([, record]) => record === null);
-  for (const parts of inBites(added)) list.push({ after: stored.data, expects: [], change: { parts } });
-  const specParts = [...specs].map(([id, record]) => [specPart(id), record] as const);
-  const groups = inBites([...specParts, ...removed]);
+/** Made one after the other, as they are written: of thousands of revisions, those of one commit are in memory. */
+function* bites(stored: StoredSource, { data: last, specs, revisions, events }: SourceChange): Generator<Bite> {
+  const removed: (readonly [RevisionPart, null])[] = [];
+  for (const { parts } of inBites(added(revisions, removed)))
+    yield { after: stored.data, expects: [], change: { parts } };
   const untold = new Set(events);
   let after = stored.data;
-  // The last commit is there also where no spec changes.
-  for (const [index, parts] of (groups.length === 0 ? [{}] : groups).entries()) {
-    const isLast = index >= groups.length - 1;
+  for (const { parts, isLast } of inBites(specParts(specs, removed))) {
     const expects = Object.keys(parts).filter((id) => id.startsWith(specPart("")));
     const ids = new Set(expects.map((id) => id.slice(specPart("").length)));
     const changed = new Map([...ids].map((id) => [id, specs.get(id) ?? null]));
@@ -131,29 +128,46 @@ function bites(stored: StoredSource, { data: last, specs, revisions, events }: S
       ...{ events: told.slice(0, mostEvents), eventCount: told.length },
     };
     const payload = JSON.parse(JSON.stringify(entry));
-    list.push({ after, expects, change: { parts, data, entries: [{ kind: changedKind, payload }] } });
+    yield { after, expects, change: { parts, data, entries: [{ kind: changedKind, payload }] } };
     after = data;
   }
-  return list;
 }
 
 type Parts = NonNullable<Change["parts"]>;
-type PartValue = RevisionRecord | SpecRecord | null;
+type Part = readonly [string, RevisionRecord | SpecRecord | null];
 
-function inBites(parts: readonly (readonly [string, PartValue])[]): Parts[] {
-  const groups: Record<string, PartValue>[] = [];
+/** Those to add. Those to remove are put aside: they go when nothing refers to them. */
+function* added(revisions: SourceChange["revisions"], removed: (readonly [RevisionPart, null])[]): Generator<Part> {
+  for (const [part, record] of revisions) {
+    if (record !== null) yield [part, record];
+    else removed.push([part, null]);
+  }
+}
+
+function* specParts(specs: SourceChange["specs"], removed: readonly Part[]): Generator<Part | null> {
+  for (const [id, record] of specs) yield [specPart(id), record];
+  yield* removed;
+  // The last commit is there also where no spec changes.
+  if (specs.size === 0 && removed.length === 0) yield null;
+}
+
+/** `null` is a part of nothing. */
+function* inBites(parts: Iterable<Part | null>): Generator<{ readonly parts: Parts; readonly isLast: boolean }> {
+  let group: Record<string, Part[1]> | null = null;
   let bytes = 0;
   let count = 0;
-  for (const [id, value] of parts) {
-    const size = value === null ? 0 : JSON.stringify(value).length;
-    if (groups.length === 0 || count >= mostParts || bytes + size > mostBytes) {
-      groups.push({});
+  for (const part of parts) {
+    const size = part === null || part[1] === null ? 0 : JSON.stringify(part[1]).length;
+    if (group !== null && (count >= mostParts || bytes + size > mostBytes)) {
+      yield { parts: group as Parts, isLast: false };
+      group = null;
       bytes = 0;
       count = 0;
     }
-    (groups.at(-1) as Record<string, PartValue>)[id] = value;
+    group ??= {};
+    if (part !== null) group[part[0]] = part[1];
     bytes += size;
     count++;
   }
-  return groups as Parts[];
+  if (group !== null) yield { parts: group as Parts, isLast: true };
 }

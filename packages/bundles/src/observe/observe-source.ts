@@ -10,6 +10,7 @@ import type { CompiledChannel, CompiledSelection } from "../selection/compile-se
 import type { Digest, Source } from "../sources/source.js";
 import { SourceError } from "../sources/source-error.js";
 import { judgeBundle, type ParseBundle } from "./judge-bundle.js";
+import { TextRevision } from "./text-revision.js";
 
 export interface ObserveRequest {
   /** Of the run: the observation's id. */
@@ -61,20 +62,18 @@ export async function observeSource(request: ObserveRequest): Promise<Observatio
   const { signal } = request;
   const limits = { ...defaultObserveLimits, ...request.limits };
   const time = timeFor(limits.sourceMs, signal);
+  const deadline = new Deadline(time.signal);
   try {
-    return await observeUntil(time.signal, request, limits);
+    return await observeUntil(deadline, request, limits);
   } finally {
+    deadline.end();
     time.end();
   }
 }
 
-async function observeUntil(
-  deadline: AbortSignal,
-  request: ObserveRequest,
-  limits: ObserveLimits,
-): Promise<Observation> {
+async function observeUntil(deadline: Deadline, request: ObserveRequest, limits: ObserveLimits): Promise<Observation> {
   const { source, selection, known, parserVersion, signal, onProgress = () => undefined } = request;
-  const listing = await listRepositories(source, limits, deadline, (done) => onProgress({ done, of: null }));
+  const listing = await listRepositories(source, limits, deadline.signal, (done) => onProgress({ done, of: null }));
   signal.throwIfAborted();
   const reading = new Reading(request, limits, deadline);
   const wanted = [...listing.repositories].filter((repository) => selection.refusal(repository) === null);
@@ -152,7 +151,7 @@ class Reading {
   firstError: string | null = null;
   readonly #request: ObserveRequest;
   readonly #limits: ObserveLimits;
-  readonly #deadline: AbortSignal;
+  readonly #deadline: Deadline;
   /** Refs that the source says it does not have, or does not show: see `judgeDenied`. */
   readonly #denied: {
     readonly ref: ChannelRef;
@@ -167,7 +166,7 @@ class Reading {
   #resolved = 0;
   #readLength = 0;
 
-  constructor(request: ObserveRequest, limits: ObserveLimits, deadline: AbortSignal) {
+  constructor(request: ObserveRequest, limits: ObserveLimits, deadline: Deadline) {
     this.#request = request;
     this.#limits = limits;
     this.#deadline = deadline;
@@ -201,8 +200,8 @@ class Reading {
     for (;;) {
       await this.#pause;
       if (this.#closed !== null) return this.seen(ref, spec, { kind: "unreadable", why: this.#closed });
-      if (this.#deadline.aborted) return this.seen(ref, spec, { kind: "unreadable", why: outOfTime });
-      const time = timeFor(this.#limits.refMs, this.#deadline);
+      if (this.#deadline.signal.aborted) return this.seen(ref, spec, { kind: "unreadable", why: outOfTime });
+      const time = this.#deadline.timeFor(this.#limits.refMs);
       const { signal } = time;
       try {
         const found = tagOf(signal);
@@ -213,7 +212,7 @@ class Reading {
         if (error instanceof SourceError && deniedFailures.has(error.failure))
           return this.#deny(ref, spec, error.message, true);
         if (error instanceof SourceError && error.failure === "rate limited" && this.#waits(error)) continue;
-        const why = signal.aborted && !this.#deadline.aborted ? "it took too long to read" : sentenceOf(error);
+        const why = signal.aborted && !this.#deadline.signal.aborted ? "it took too long to read" : sentenceOf(error);
         return this.seen(ref, spec, { kind: "unreadable", why });
       } finally {
         time.end();
@@ -241,7 +240,8 @@ class Reading {
     const read = await source.read(ref.repository, digest, signal);
     if (signal.aborted) return;
     if (read.kind === "bundle") this.#readLength += read.text.length;
-    this.seen(ref, spec, judgeBundle(read, digest, parse, parserVersion));
+    const found = judgeBundle(read, digest, parse, parserVersion);
+    this.seen(ref, spec, found.kind === "read" ? { ...found, revision: new TextRevision(found.revision) } : found);
   }
 
   /** F5-38. A registry that does not show signatures has still shown the ref: that is not gone. */
@@ -281,7 +281,7 @@ class Reading {
   /** Why the source does not answer; `null`: it does. */
   async #probed(): Promise<string | null> {
     if (this.#closed !== null) return this.#closed;
-    const time = timeFor(this.#limits.refMs, this.#deadline);
+    const time = this.#deadline.timeFor(this.#limits.refMs);
     try {
       await within(this.#request.source.probe(time.signal), time.signal);
       return null;
@@ -302,7 +302,7 @@ class Reading {
       return false;
     }
     this.#pauses += 1;
-    this.#pause = elapsed(afterMs, this.#deadline).then(() => {
+    this.#pause = elapsed(afterMs, this.#deadline.signal).then(() => {
       this.#pause = null;
     });
     return true;
@@ -335,11 +335,57 @@ function within<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Va
   });
 }
 
-/** A signal that ends with another, or after its time. Whoever has it ends it, so that 15,000 refs leave no timers and no listeners behind. */
-function timeFor(ms: number, outer: AbortSignal): { readonly signal: AbortSignal; end(): void } {
+/** Whoever has it ends it, so that 15,000 refs leave no timers and no listeners behind. */
+interface Time {
+  readonly signal: AbortSignal;
+  end(): void;
+}
+
+/**
+ * The time of a whole reading, and those of its refs, which end with it. They are in places that are used again, and do not listen to its signal each: a
+ * listener that was taken away still refers to its neighbours, so that as soon as one is old, all that follow stay, with their requests and answers, until
+ * the whole heap is looked through.
+ */
+class Deadline {
+  readonly signal: AbortSignal;
+  readonly #places: (AbortController | null)[] = [];
+  readonly #abort = () => {
+    for (const controller of this.#places) controller?.abort(this.signal.reason);
+  };
+
+  constructor(signal: AbortSignal) {
+    this.signal = signal;
+    signal.addEventListener("abort", this.#abort, { once: true });
+  }
+
+  end(): void {
+    this.signal.removeEventListener("abort", this.#abort);
+  }
+
+  timeFor(ms: number): Time {
+    const controller = new AbortController();
+    const timer = setTimeout(() => controller.abort(tookTooLong()), ms);
+    const free = this.#places.indexOf(null);
+    const place = free === -1 ? this.#places.length : free;
+    this.#places[place] = controller;
+    if (this.signal.aborted) controller.abort(this.signal.reason);
+    const end = () => {
+      clearTimeout(timer);
+      if (this.#places[place] === controller) this.#places[place] = null;
+    };
+    return { signal: controller.signal, end };
+  }
+}
+
+function tookTooLong(): DOMException {
+  return new DOMException("it took too long", "TimeoutError");
+}
+
+/** A signal that ends with another, or after its time. */
+function timeFor(ms: number, outer: AbortSignal): Time {
   const controller = new AbortController();
   const abort = () => controller.abort(outer.reason);
-  const timer = setTimeout(() => controller.abort(new DOMException("it took too long", "TimeoutError")), ms);
+  const timer = setTimeout(() => controller.abort(tookTooLong()), ms);
   outer.addEventListener("abort", abort, { once: true });
   if (outer.aborted) abort();
   const end = () => {

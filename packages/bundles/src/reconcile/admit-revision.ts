@@ -49,7 +49,7 @@ export type Admission =
 
 /** Whether a revision becomes the current one of its spec, and under which ids. Ids that were given once are never given up. */
 export function admitRevision(revision: Revision, facts: AdmissionFacts): Admission {
-  const { spec, digest } = revision;
+  const { spec, digest, artifact, parserVersion } = revision;
   const { known, now } = facts;
   if (spec.plans.length === 0) return refused("no plans", "plans", "a bundle needs at least one plan");
   const service = serviceIdentity(spec, facts);
@@ -100,7 +100,7 @@ export function admitRevision(revision: Revision, facts: AdmissionFacts): Admiss
     };
   const specFingerprint = fingerprint(spec);
   const record: RevisionRecord = {
-    ...revision,
+    ...{ digest, spec, artifact, parserVersion },
     serviceId: service.id,
     ref: facts.ref,
     version: version.version,

@@ -12,6 +12,7 @@ import {
   type StoredSource,
   specState,
 } from "./records.js";
+import { TextMap } from "./text-map.js";
 
 /** What a decision changes of a source. */
 export interface SourceChange {
@@ -41,7 +42,7 @@ export interface SourceDraft {
 
 export function draftOf({ data: before, specs: stored }: StoredSource): SourceDraft {
   const specs = new Map<string, SpecRecord | null>();
-  const revisions = new Map<RevisionPart, RevisionRecord | null>();
+  const revisions = new TextMap<RevisionPart, RevisionRecord | null>();
   const events: ReconcileEvent[] = [];
   const present = (id: string) => (specs.has(id) ? (specs.get(id) ?? undefined) : stored.get(id));
   return {

@@ -31,10 +31,11 @@ export function findProxy(environment: (name: string) => string | undefined): Fi
     const found = [name, name.toUpperCase()].find((each) => (environment(each) ?? "").trim() !== "");
     return found === undefined ? null : { name: found, text: (environment(found) ?? "").trim() };
   };
+  // Once, and not for each of thousands of requests: to look there takes as long as to write one.
+  const [https, http, no] = ["https_proxy", "http_proxy", "no_proxy"].map(variable);
   return (url) => {
-    const found = variable(url.protocol === "https:" ? "https_proxy" : "http_proxy");
-    const exceptions = variable("no_proxy")?.text ?? "";
-    if (found === null || isHere(hostOf(url)) || isExcepted(url, exceptions)) return null;
+    const found = (url.protocol === "https:" ? https : http) ?? null;
+    if (found === null || isHere(hostOf(url)) || isExcepted(url, no?.text ?? "")) return null;
     return readProxy(found.text, found.name);
   };
 }

@@ -121,10 +121,12 @@ export class HttpClient {
       // A source is read with many requests at a time under one signal; each takes its listener away again.
       setMaxListeners(0, signal);
       signal.addEventListener("abort", onAbort, { once: true });
+      let isAnswered = false;
       outgoing.once("close", () => {
         clearTimeout(timer);
         signal.removeEventListener("abort", onAbort);
-        reject(cause ?? new SourceError("unreachable", place));
+        // An error is made with the whole stack: not for each of thousands of answers.
+        if (!isAnswered) reject(cause ?? new SourceError("unreachable", place));
       });
       const failure = (error: unknown) => cause ?? failureOf(error, place);
       outgoing.on("error", (error: NodeJS.ErrnoException) => {
@@ -133,7 +135,10 @@ export class HttpClient {
       });
       // Where the one stands who answers a proxy is not known: so it is trusted with nothing nearer than the Internet.
       const reachBy = (address: string) => (proxy === null ? reachOf(address) : "public");
-      outgoing.once("response", (incoming) => resolve(answerOf(incoming, request, failure, reachBy)));
+      outgoing.once("response", (incoming) => {
+        isAnswered = true;
+        resolve(new Answer(incoming, request, failure, reachBy));
+      });
       outgoing.end(body);
     });
   }
@@ -191,52 +196,70 @@ class StaleConnection extends Error {}
 /** What is left of an answer that nobody wants is still read up to here, so that its connection can be used again. */
 const drainedBytes = 65_536;
 
-function answerOf(
-  incoming: IncomingMessage,
-  { place, method }: HttpRequest,
-  failure: (error: unknown) => Error,
-  reachBy: (address: string) => Reach,
-): HttpAnswer {
-  const { statusCode = 0, headers, socket } = incoming;
-  // Now: a socket that was closed does not tell it any more.
-  const { remoteAddress = "" } = socket;
-  // Without a listener, an error of a body that nobody reads would end the process.
-  incoming.on("error", () => undefined);
-  const retryAfter = headers["retry-after"];
-  return {
-    status: statusCode,
-    headers,
-    // Of few answers anybody wants to know.
-    get reach() {
-      return reachBy(remoteAddress);
-    },
-    stream: incoming,
-    failure,
-    retryAfterMs: retryAfter === undefined ? undefined : parseRetryAfter(retryAfter, Date.now),
-    drop() {
-      const isSmall = method === "HEAD" || Number(headers["content-length"] ?? Infinity) <= drainedBytes;
-      if (isSmall) incoming.resume();
-      else incoming.destroy();
-    },
-    async bytes(limit) {
-      const chunks: Buffer[] = [];
-      let size = 0;
-      try {
-        if (Number(headers["content-length"]) > limit) throw new SourceError("too large", place, `over ${limit} bytes`);
-        if ((headers["content-encoding"] ?? "identity") !== "identity")
-          throw new SourceError("malformed", place, "an encoding that was not asked for");
-        for await (const chunk of incoming) {
-          size += (chunk as Buffer).length;
-          if (size > limit) throw new SourceError("too large", place, `over ${limit} bytes`);
-          chunks.push(chunk as Buffer);
-        }
-      } catch (error) {
-        incoming.destroy();
-        throw failure(error);
+/** A class, and no object with a getter of its own: V8 keeps the functions of such a one in its shape, with all that they refer to, for longer than the answer. */
+class Answer implements HttpAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly stream: IncomingMessage;
+  readonly failure: (error: unknown) => Error;
+  readonly retryAfterMs: number | undefined;
+  readonly #request: HttpRequest;
+  readonly #remoteAddress: string;
+  readonly #reachBy: (address: string) => Reach;
+
+  constructor(
+    incoming: IncomingMessage,
+    request: HttpRequest,
+    failure: (error: unknown) => Error,
+    reachBy: (address: string) => Reach,
+  ) {
+    const { statusCode = 0, headers, socket } = incoming;
+    this.status = statusCode;
+    this.headers = headers;
+    this.stream = incoming;
+    this.failure = failure;
+    this.#request = request;
+    // Now: a socket that was closed does not tell it any more.
+    this.#remoteAddress = socket.remoteAddress ?? "";
+    this.#reachBy = reachBy;
+    // Without a listener, an error of a body that nobody reads would end the process.
+    incoming.on("error", () => undefined);
+    const retryAfter = headers["retry-after"];
+    this.retryAfterMs = retryAfter === undefined ? undefined : parseRetryAfter(retryAfter, Date.now);
+  }
+
+  /** Of few answers anybody wants to know. */
+  get reach(): Reach {
+    return this.#reachBy(this.#remoteAddress);
+  }
+
+  drop(): void {
+    const isSmall =
+      this.#request.method === "HEAD" || Number(this.headers["content-length"] ?? Infinity) <= drainedBytes;
+    if (isSmall) this.stream.resume();
+    else this.stream.destroy();
+  }
+
+  async bytes(limit: number): Promise<Buffer> {
+    const { place } = this.#request;
+    const chunks: Buffer[] = [];
+    let size = 0;
+    try {
+      if (Number(this.headers["content-length"]) > limit)
+        throw new SourceError("too large", place, `over ${limit} bytes`);
+      if ((this.headers["content-encoding"] ?? "identity") !== "identity")
+        throw new SourceError("malformed", place, "an encoding that was not asked for");
+      for await (const chunk of this.stream) {
+        size += (chunk as Buffer).length;
+        if (size > limit) throw new SourceError("too large", place, `over ${limit} bytes`);
+        chunks.push(chunk as Buffer);
       }
-      return Buffer.concat(chunks);
-    },
-  };
+    } catch (error) {
+      this.stream.destroy();
+      throw this.failure(error);
+    }
+    return Buffer.concat(chunks);
+  }
 }
 
 /** An address in the place of a name is not looked up, so it is judged here. */

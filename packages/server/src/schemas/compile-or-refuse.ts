@@ -1,4 +1,4 @@
-import { compileSchema, type Validate } from "./compile-schema.js";
+import { checkSchema, compileSchema, type Validate } from "./compile-schema.js";
 import type { Schema } from "./schema.js";
 import { TooMuchWork } from "./work-meter.js";
 
@@ -33,4 +33,14 @@ export function compileOrRefuse(
       return ifTooMuch === "take" ? null : error.message;
     }
   };
+}
+
+/** Whether `compileOrRefuse` would compile a schema, told in the same way: what it throws is thrown, and `tooMuch` is told. Nothing is made. */
+export function checkOrRefuse(schema: Schema, what: string, tooMuch: (error: TooMuchWork) => void): void {
+  try {
+    checkSchema(schema, what);
+  } catch (error) {
+    if (!(error instanceof TooMuchWork)) throw error;
+    tooMuch(error);
+  }
 }

@@ -29,6 +29,45 @@ export const defaultDraft = "http://json-schema.org/draft-07/schema#";
  * Compiled once, at start; every request then costs about a microsecond. Of what was compiled, nothing is kept here.
  */
 export function compileSchema(schema: Schema, what: string): Validate {
+  const { validate, functions } = compile(schema, what);
+  return (value) => {
+    try {
+      return workMeter.within(mostSteps.check, () => (validate(value) ? null : sentence(validate.errors?.[0], what)));
+    } catch (cause) {
+      if (isTooMuch(cause))
+        throw new TooMuchWork(`${what} would take too much work to check against the schema`, { cause });
+      throw cause;
+    } finally {
+      // Each keeps what it has found until it is called again: hundreds of thousands of errors, for ever.
+      for (const each of functions) each.errors = null;
+    }
+  };
+}
+
+/**
+ * Throws what `compileSchema` throws, and makes nothing that could be called: for those who judge thousands of schemas one after the other. V8 keeps
+ * functions that are made of text, and the text, for a while, because it might be asked for them again.
+ */
+export function checkSchema(schema: Schema, what: string): void {
+  isOnlyChecked = true;
+  try {
+    compile(schema, what);
+  } finally {
+    isOnlyChecked = false;
+  }
+}
+
+let isOnlyChecked = false;
+/** More than this is given to V8 all the same: only there it is told whether that can read so much. */
+const longestUnread = 65_536;
+const nothingToCall = "return function validate() { return true }";
+
+interface Compiled {
+  readonly validate: ValidateFunction;
+  readonly functions: readonly Partial<ValidateFunction>[];
+}
+
+function compile(schema: Schema, what: string): Compiled {
   const draft = schema.$schema ?? defaultDraft;
   const ajv = validators.get(draft.replace(/#$/, ""))?.();
   if (ajv === undefined)
@@ -71,18 +110,7 @@ export function compileSchema(schema: Schema, what: string): Validate {
     putBack(ajv.schemas, known.schemas);
     putBack(ajv.refs, known.refs);
   }
-  return (value) => {
-    try {
-      return workMeter.within(mostSteps.check, () => (validate(value) ? null : sentence(validate.errors?.[0], what)));
-    } catch (cause) {
-      if (isTooMuch(cause))
-        throw new TooMuchWork(`${what} would take too much work to check against the schema`, { cause });
-      throw cause;
-    } finally {
-      // Each keeps what it has found until it is called again: hundreds of thousands of errors, for ever.
-      for (const each of functions) each.errors = null;
-    }
-  };
+  return { validate, functions };
 }
 
 /** Also what refers to itself without end, and has no more room on the stack. */
@@ -157,7 +185,7 @@ const options: Options = {
     // V8 reads it with the first check.
     process: (source: string) => {
       workMeter.pay(source.length / lettersInAStep);
-      return source;
+      return isOnlyChecked && source.length <= longestUnread ? nothingToCall : source;
     },
     regExp: Object.assign((pattern: string, flags: string) => linearPattern(pattern, flags), {
       code: "require('re2js')",

@@ -1,0 +1,24 @@
+import type { BundleSpec } from "../formats/bundle-spec.js";
+import type { Revision } from "../reconcile/observation.js";
+
+/**
+ * A revision whose description is kept as the bytes of its JSON, and made anew each time that it is asked for: a first reading holds those of thousands of
+ * bundles until it has ended, and they are looked at one after the other then.
+ */
+export class TextRevision implements Revision {
+  readonly digest: Revision["digest"];
+  readonly artifact: Revision["artifact"];
+  readonly parserVersion: number;
+  readonly #spec: Buffer;
+
+  constructor({ digest, artifact, parserVersion, spec }: Revision) {
+    this.digest = digest;
+    this.artifact = artifact;
+    this.parserVersion = parserVersion;
+    this.#spec = Buffer.from(JSON.stringify(spec));
+  }
+
+  get spec(): BundleSpec {
+    return JSON.parse(this.#spec.toString());
+  }
+}
