@@ -3,6 +3,7 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LeftOut } from "../../../tools/servers.js";
 import type { Figure } from "./figure.js";
+import { firstReading } from "./first-reading.js";
 import { manyBundles } from "./many-bundles.js";
 import { manyAtOnce, runnerTime } from "./run-bundles.js";
 import { unchangedSource } from "./unchanged-source.js";
@@ -19,6 +20,8 @@ const leftOut: string[] = [];
 try {
   console.error("reading an unchanged registry…");
   tell(await unchangedSource(500, rounds));
+  console.error("reading a registry for the first time…");
+  tell(await firstReading(folder, quick ? 500 : 2_000));
   console.error("15,000 bundles…");
   tell(...(await manyBundles(folder, { many: 15_000, few: 15, rounds, forMs: quick ? 1_000 : 2_000 })));
   console.error("running bundles…");

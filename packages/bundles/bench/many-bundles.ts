@@ -5,7 +5,7 @@ import { atMost, type Figure, inTurns, kilobytes, median, megabytes, ms, perSeco
 import { ServerProcess } from "./server-process.js";
 
 const startWithinMs = 2_000;
-const residentBytes = 300_000_000;
+export const residentBytes = 300_000_000;
 const connections = 8;
 
 /** What `server.ts` answers to a change. */
@@ -14,7 +14,7 @@ interface Changed extends Memory {
   readonly writtenBytes: number;
 }
 
-interface Memory {
+export interface Memory {
   readonly rssBytes: number;
   readonly peakBytes: number;
 }
@@ -114,15 +114,15 @@ async function atRest(server: ServerProcess): Promise<Memory> {
 }
 
 /** Once all are there. */
-async function catalogOf(server: ServerProcess, count: number): Promise<Buffer> {
+export async function catalogOf(server: ServerProcess, count: number): Promise<Buffer> {
   const url = `http://127.0.0.1:${await server.port}/v2/catalog`;
-  for (let tries = 0; tries < 1_200; tries++) {
+  for (let tries = 0; tries < 2_400; tries++) {
     const answer = await fetch(url, { headers: { "X-Broker-API-Version": "2.17" } });
     const bytes = Buffer.from(await answer.arrayBuffer());
     if (answer.status === 200 && JSON.parse(bytes.toString()).services.length === count) return bytes;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  throw new Error(`the catalog of ${count} bundles was not there in a minute`);
+  throw new Error(`the catalog of ${count} bundles was not there in two minutes`);
 }
 
 async function catalogsPerSecond(port: number, agent: Agent, forMs: number): Promise<number> {

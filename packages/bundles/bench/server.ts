@@ -6,12 +6,13 @@ import { serve } from "@osbert/broker/http";
 import { type BundleSource, bundleServices, limitJobs, openProcessRunner, type Source } from "@osbert/bundles";
 import { sqliteStore } from "@osbert/journal/sqlite";
 import { fastify } from "fastify";
+import { openRegistry } from "./open-registry.js";
 import { syntheticSource } from "./synthetic-source.js";
 
 // A server to be measured, in a process of its own: `server.js bare FILE`, which answers with the bytes of a file, or `server.js bundles FOLDER
 // COUNT`, a broker of so many bundles. It says its port; then every line on its standard input that is a number has bundle 0 changed to that
 // version, and is answered with what that took, as JSON; `memory` is answered with what it has. `server.js busy FOLDER` is a broker of a bundle that takes half a second, at most 8 at a time, beside
-// a service in code. All end with their standard input.
+// a service in code. `server.js registry FOLDER URL` is a broker of all that a registry has; it answers `memory`, too. All end with their standard input.
 
 const [kind = "", place = "", count = "0"] = process.argv.slice(2);
 const inCode = defineService({
@@ -37,6 +38,17 @@ if (kind === "bare") {
   const broker = createBroker({ services, store: sqliteStore(join(place, "broker.db")) });
   const { url } = await serve(broker, { port: 0, credentials: "none" });
   console.log(new URL(url).port);
+} else if (kind === "registry") {
+  const services = bundleServices({
+    sources: [await openRegistry(count)],
+    runner: (files) => openProcessRunner({ directory: join(place, "jobs"), files, unsandboxed: true }),
+    mirror: join(place, "mirror"),
+  });
+  // It is asked for its catalog until it has one, and says each time that it has none.
+  const broker = createBroker({ services, store: sqliteStore(join(place, "broker.db")), stderr: "nothing" });
+  const { url } = await serve(broker, { port: 0, credentials: "none" });
+  console.log(new URL(url).port);
+  process.stdin.on("data", () => console.log(JSON.stringify(memory())));
 } else {
   const { source, setVersion } = syntheticSource(Number(count));
   let readAt = 0;

@@ -3,15 +3,15 @@ import {
   defaultObserveLimits,
   defaultRules,
   newSource,
-  openBundleSource,
-  parseSources,
   reconcile,
   type SpecRecord,
   type StoredSource,
 } from "@osbert/bundles";
 import { type LeftOut, startRegistry } from "../../../tools/servers.js";
 import { atMost, type Figure, ms, ratioInTurns, timeOf } from "./figure.js";
+import { openRegistry } from "./open-registry.js";
 import { pushArtifact } from "./push-artifact.js";
+import { sideBySide } from "./side-by-side.js";
 
 const never = new AbortController().signal;
 const accept = ["application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"].join(", ");
@@ -24,7 +24,7 @@ export async function unchangedSource(repositories: number, rounds: number): Pro
     const names = Array.from({ length: repositories }, (_, index) => `team/bundle-${String(index).padStart(4, "0")}`);
     const { concurrency } = defaultObserveLimits;
     await sideBySide(names, concurrency, (name) => pushArtifact(registry.url, name, description(name)));
-    const source = await openHub(registry.url);
+    const source = await openRegistry(registry.url);
     const read = (stored: StoredSource, id: string) =>
       source.observe(stored, { id, signal: never, onProgress: () => undefined });
     const decide = (stored: StoredSource, observation: Awaited<ReturnType<typeof read>>) =>
@@ -57,19 +57,6 @@ export async function unchangedSource(repositories: number, rounds: number): Pro
   }
 }
 
-async function openHub(url: string) {
-  const parsed = parseSources({ sources: [{ name: "hub", type: "distribution", url, default: "allow" }] });
-  if (parsed.kind === "invalid") throw new Error(JSON.stringify(parsed.faults));
-  const [config] = parsed.sources;
-  if (config === undefined) throw new Error("no source");
-  return openBundleSource(config, {
-    readFile: async () => "",
-    environment: () => undefined,
-    folder: ".",
-    pushed: { list: async () => [], read: async () => null, fetch: async () => undefined },
-  });
-}
-
 function head(url: string, agent: Agent): Promise<void> {
   return new Promise((resolve, reject) => {
     const asked = request(url, { method: "HEAD", agent, headers: { accept } }, (answer) => {
@@ -78,18 +65,6 @@ function head(url: string, agent: Agent): Promise<void> {
     });
     asked.once("error", reject).end();
   });
-}
-
-async function sideBySide<Item>(
-  items: readonly Item[],
-  concurrency: number,
-  act: (item: Item) => Promise<void>,
-): Promise<void> {
-  const left = [...items];
-  const work = async () => {
-    for (let item = left.pop(); item !== undefined; item = left.pop()) await act(item);
-  };
-  await Promise.all(Array.from({ length: concurrency }, work));
 }
 
 function description(name: string): string {
