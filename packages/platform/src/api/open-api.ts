@@ -1,5 +1,6 @@
 import type { JsonSchema } from "@osbert/server/client";
-import { type ApiRouteDescription, apiDescriptions, namedShapes } from "./descriptions.js";
+import { namedShapes } from "./answer-shapes.js";
+import { type ApiRouteDescription, apiDescriptions } from "./descriptions.js";
 import { apiRoutes } from "./routes.js";
 
 /** The OpenAPI 3.1 document of the API. Everything in it comes from the table of routes and their descriptions. */

@@ -19,7 +19,7 @@ import type { Freeze } from "../records/freeze-record.js";
 import type { AppliedState, InstancePolicy, PathChange } from "../records/instance-record.js";
 import type { Quota } from "../records/quota-record.js";
 import type { Visibility } from "../records/visibility-record.js";
-import type { namedShapes } from "./descriptions.js";
+import type { namedShapes } from "./answer-shapes.js";
 import { jsonText } from "./write-json.js";
 
 type Body<Name extends keyof typeof namedShapes> = Shaped<(typeof namedShapes)[Name]>;
