@@ -11,6 +11,7 @@ export {
   type OnError,
   type RefusedRequest,
 } from "./http/http-end.js";
+export { type JournalRefusal, journalRefusals, journalRetryAfterSeconds } from "./http/journal-refusal.js";
 export { LiveText } from "./http/live-text.js";
 export { type PagesOptions, pages, type Readiness } from "./http/pages.js";
 export { type Paging, readPaging } from "./http/paging.js";

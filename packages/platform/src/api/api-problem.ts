@@ -1,6 +1,6 @@
 import { JournalError } from "@osbert/journal";
 import { BrokerError, brokerErrors } from "@osbert/protocol";
-import { type Answer, type Problem, problemAnswer } from "@osbert/server";
+import { type Answer, journalRefusals, journalRetryAfterSeconds, type Problem, problemAnswer } from "@osbert/server";
 import { ShapeError } from "@osbert/server/client";
 import { PlatformError, type PlatformErrorCode, platformErrors } from "../errors.js";
 
@@ -49,32 +49,19 @@ export function asProblem(error: unknown): Problem {
 }
 
 function ofJournal(error: JournalError): Problem {
-  switch (error.code) {
-    case "invalid-key":
-    case "invalid-change":
-    case "too-large":
-    case "not-serialisable":
+  switch (journalRefusals[error.code]) {
+    case "cannot be kept":
+    case "too large":
       return new ApiProblem("invalid", `a value in the request cannot be kept: ${error.message}`, { cause: error });
-    case "queue-full":
-    case "contention":
+    case "crowded":
       return new ApiProblem("too-many", "too much is asked of it at a time; ask again later", {
         cause: error,
-        retryAfterSeconds: 1,
+        retryAfterSeconds: journalRetryAfterSeconds.crowded,
       });
-    case "store-unavailable":
-    case "lease-lost":
-    case "step-repeated":
-    case "unreadable":
-    case "owned-elsewhere":
-    case "schema-newer":
-    case "schema-missing":
-    case "invalid-key-ring":
-    case "key-missing":
-    case "key-wrong":
-    case "stopped":
+    case "unavailable":
       return new ApiProblem("unavailable", "the platform cannot reach its store; ask again later", {
         cause: error,
-        retryAfterSeconds: 5,
+        retryAfterSeconds: journalRetryAfterSeconds.unavailable,
       });
   }
 }
