@@ -48,5 +48,5 @@ test.each(["protocol/src/index.ts", "protocol/src/client/index.ts"])("%s runs in
 
 test("an entry that does not run there is found out", async () => {
   const { asksFor } = await bundled("protocol/src/node/broker-fetch.ts");
-  expect(asksFor).toEqual(["node:http", "node:https", "node:net", "node:stream", "node:tls"]);
+  expect(asksFor).toEqual(["node:http", "node:https", "node:net", "node:tls"]);
 });
