@@ -1,4 +1,5 @@
 import type { BundleSpec } from "../formats/bundle-spec.js";
+import { jsonBytes } from "../reconcile/json-bytes.js";
 import type { Revision } from "../reconcile/observation.js";
 
 /**
@@ -15,7 +16,7 @@ export class TextRevision implements Revision {
     this.digest = digest;
     this.artifact = artifact;
     this.parserVersion = parserVersion;
-    this.#spec = Buffer.from(JSON.stringify(spec));
+    this.#spec = jsonBytes(spec);
   }
 
   get spec(): BundleSpec {

@@ -1,3 +1,5 @@
+import { jsonBytes } from "./json-bytes.js";
+
 /**
  * A map whose values are kept as the bytes of their JSON, outside of the heap of JavaScript, and are made anew each time that one is asked for. For thousands of
  * values of which few are looked at, at a time: it takes a fifth of their memory.
@@ -10,7 +12,7 @@ export class TextMap<Key, Value> implements ReadonlyMap<Key, Value> {
   }
 
   set(key: Key, value: Value): void {
-    this.#texts.set(key, Buffer.from(JSON.stringify(value)));
+    this.#texts.set(key, jsonBytes(value));
   }
 
   get(key: Key): Value | undefined {
