@@ -606,6 +606,22 @@ describe("redirects and credentials", () => {
     expect(stubborn.seen.length).toBeLessThan(5);
   });
 
+  test.each([
+    ["a place for tokens that is not trusted", "foreign host", 'Bearer realm="http://127.0.0.2:9/token"', credentials],
+    ["a place for tokens where nobody is", "unreachable", 'Bearer realm="http://127.0.0.1:9/token"', undefined],
+    ["credentials that there are none of", "unauthorized", 'Basic realm="x"', undefined],
+  ] as const)("a registry that once asked for %s is asked again", async (_, failure, challenge, own) => {
+    let isWrong = true;
+    const source = await serve((_request, response) => {
+      if (isWrong) json(response, {}, { "www-authenticate": challenge }, 401);
+      else json(response, {});
+    });
+    const open = sourceAt(source.url, own === undefined ? {} : { credentials: own });
+    expect((await failureOf(open.probe(never))).failure).toBe(failure);
+    isWrong = false;
+    await open.probe(never);
+  });
+
   test("tokens that are none do not become a header", async () => {
     for (const document of [{ token: "a\r\nx-evil: 1" }, { token: 7 }, {}, { token: "" }, []]) {
       const tokens = await serve((_, response) => json(response, document));

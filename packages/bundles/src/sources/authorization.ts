@@ -34,6 +34,21 @@ export class Authorization {
   async header(scope: string | null, place: string, signal: AbortSignal): Promise<string | undefined> {
     const asked = this.#asked;
     if (asked.kind === "nothing") return undefined;
+    try {
+      return await this.#headerFor(asked, scope, place, signal);
+    } catch (error) {
+      // Without a header nothing would be sent, and the source could never ask for something else: one wrong answer, by whomever, would be for ever.
+      if (this.#asked === asked) this.#asked = { kind: "nothing" };
+      throw error;
+    }
+  }
+
+  async #headerFor(
+    asked: Exclude<Asked, { readonly kind: "nothing" }>,
+    scope: string | null,
+    place: string,
+    signal: AbortSignal,
+  ): Promise<string> {
     const credentials = await this.#options.credentials();
     if (credentials.kind === "token") return `Bearer ${credentials.token}`;
     if (asked.kind === "bearer") return `Bearer ${await this.#token(asked, scope, place, signal)}`;
