@@ -113,7 +113,7 @@ function redirectTarget(text: string, from: URL, place: string): URL {
   const target = new URL(text, from);
   const isSafe = target.protocol === "https:" || (target.protocol === "http:" && from.protocol === "http:");
   if (!isSafe || target.username !== "" || target.password !== "")
-    throw new SourceError("foreign host", place, `an unsafe redirect to ${target.host}`);
+    throw new SourceError("foreign host", place, `an unsafe redirect to ${target.protocol}//${target.host}`);
   return target;
 }
 
