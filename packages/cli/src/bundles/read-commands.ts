@@ -372,6 +372,8 @@ function readingText({ reading }: Source): string {
 function troubleOf({ guard, failures, last_error, hidden, failure_ratio }: Source): string {
   if (guard !== null && guard.confirmed_by === null) return `holds the removal of ${guard.count} of ${guard.of}`;
   if (failures > 0) return `failed ${failures} times: ${last_error ?? ""}${hidden ? " (not shown)" : ""}`;
+  // Its list was read, and not all that is in it.
+  if (last_error !== null) return `could not read all of it: ${last_error}`;
   // One that fails now and then is well at this moment, and not well.
   return (failure_ratio ?? 0) >= flappingRatio ? `${percent(failure_ratio)} of the last readings failed` : "";
 }

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createBroker } from "@osbert/broker";
@@ -66,6 +68,17 @@ async function start(names: readonly string[]) {
 }
 
 const because = ["--reason", "because"];
+
+test("a source that could not be read as a whole is shown with why", async () => {
+  const { run, json, bundles } = await start(["one"]);
+  // Neither a file nor a folder.
+  const socket = createServer().listen(join(bundles, "one", "socket"));
+  onTestFinished(() => void socket.close());
+  await once(socket, "listening");
+  await run("refresh", "folder", ...because);
+  await expect.poll(async () => (await json("source", "folder")).last_error).not.toBeNull();
+  expect((await run("sources")).stdout).toMatch(/\nfolder +active +1 .* could not read all of it: one: \S/);
+});
 
 test("sources, specs and runs are shown to people and to programs", async () => {
   const { run, json } = await start(["one", "two"]);
