@@ -15,7 +15,8 @@ function retired(seen: Seen, left: Seen = { stays: bundle({ name: "stays" }) }):
 }
 
 function source(lab: SourceLab): CollectedSource {
-  return { ...lab.stored, revisions: [...lab.revisions.keys()] as RevisionPart[] };
+  const revisions = [...lab.revisions].map(([part, { readAt }]) => [part as RevisionPart, readAt] as const);
+  return { ...lab.stored, revisions: new Map(revisions) };
 }
 
 /** A pass in which everything is unused that is not named. */
@@ -101,6 +102,19 @@ describe("collection", () => {
     lab.commit(collection.change);
     expect(lab.service("a").history.map(({ version }) => version)).toEqual(["1.2.0", "1.0.0"]);
     expect(collection.change.catalogChanged).toBe(false);
+  });
+
+  test("F5-53, F5-74: a revision that was written just now stays, though no spec names it yet: a reading may be about to", () => {
+    const lab = new SourceLab();
+    lab.read({ a: bundle() });
+    lab.now += 2 * hourMs;
+    const next = lab.decide({ a: bundle({ version: "2.0.0" }), b: bundle({ name: "b" }) });
+    for (const [part, record] of next.revisions) if (record !== null) lab.revisions.set(part, record);
+    expect(lab.revisions.size).toBe(3);
+    lab.now += hourMs - 1;
+    expect(pass(lab).revisions).toEqual([]);
+    lab.now += 1;
+    expect(pass(lab).revisions).toHaveLength(2);
   });
 
   test("F5-53: ids of what was deleted are forgotten after 90 days", () => {

@@ -296,7 +296,8 @@ class World {
 
   #collect(source: "one" | "two", killed: boolean): void {
     const lab = this.labs[source];
-    const stored: CollectedSource = { ...lab.stored, revisions: [...lab.revisions.keys()] as RevisionPart[] };
+    const revisions = [...lab.revisions].map(([part, { readAt }]) => [part as RevisionPart, readAt] as const);
+    const stored: CollectedSource = { ...lab.stored, revisions: new Map(revisions) };
     const asked = collectable(stored, defaultCollectRules, this.now);
     const pinned = new Set(this.instances.map(({ spec, entry }) => revisionPart(spec, entry.current.digest)));
     const services = new Set(this.instances.map(({ entry }) => entry.serviceId));

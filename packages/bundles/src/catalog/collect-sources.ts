@@ -150,20 +150,20 @@ function lookedAtSoon(journal: Journal, write: WriteSource, lookedAt: () => numb
 
 const longestLookMs = 120_000;
 
-/** Of what the specs know: without a look at the store. */
-function namedRevisions({ specs }: StoredSource): readonly RevisionPart[] {
-  const parts = new Set<RevisionPart>();
+/** Of what the specs know: without a look at the store. None was read later than it became current. */
+function namedRevisions({ specs }: StoredSource): CollectedSource["revisions"] {
+  const found = new Map<RevisionPart, number>();
   for (const [spec, record] of specs) {
     if (record.kind !== "service") continue;
-    for (const { digest } of [record.current, ...record.history]) parts.add(revisionPart(spec, digest));
+    for (const { digest, at } of [record.current, ...record.history]) found.set(revisionPart(spec, digest), at);
   }
-  return [...parts];
+  return found;
 }
 
-async function allRevisions(journal: Journal, key: string): Promise<readonly RevisionPart[]> {
-  const parts: RevisionPart[] = [];
-  for await (const { id } of keptRevisions(journal, key)) parts.push(id);
-  return parts;
+async function allRevisions(journal: Journal, key: string): Promise<CollectedSource["revisions"]> {
+  const found = new Map<RevisionPart, number>();
+  for await (const { id, value } of keptRevisions(journal, key)) found.set(id, value.readAt);
+  return found;
 }
 
 /** One look each: whatever phase an instance is in, and whether it can be read or not, it is one (F5-54, 55). */

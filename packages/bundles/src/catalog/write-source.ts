@@ -2,10 +2,15 @@ import type { Attribution, Journal, TypedOperationChange, TypedResource } from "
 import {
   type RevisionPart,
   type RevisionRecord,
+  revisionPart,
+  revisionPrefix,
   type SourceData,
+  type SpecPart,
   type SpecRecord,
   type StoredSource,
+  specOfRevision,
   specPart,
+  specPrefix,
 } from "../reconcile/records.js";
 import { changesCatalog, countsAfter, type SourceChange } from "../reconcile/source-change.js";
 import type { SourceCopy } from "./source-copy.js";
@@ -44,10 +49,12 @@ const mostBytes = 2_097_152;
  * each commit is held to what its specs, and the source's data, were when it was decided, and if they are something else by now, all of
  * it is decided anew.
  *
- * The order of effects: first new revisions, which nothing refers to yet; then specs, some at a time, each of which means the same with or
- * without the others. With each go their own events, the counts and the snapshot's number, so that these are true of what is stored at every
- * moment; with the last of them the rest of the data, such as that the source was read. Killed in between: the next run decides on what is
- * there, and comes to the rest. `null`: nothing is to be written. Answers what was.
+ * The order of effects: specs, some at a time, each of which means the same with or without the others, and each in one commit with the
+ * new revision that it names: alone, that would look like one that nothing refers to, and be collected. With each go their own events, the
+ * counts and the snapshot's number, so that these are true of what is stored at every moment; with the last of them the rest of the data,
+ * such as that the source was read. Revisions that no spec names any more go after these, and only while their specs are what they were
+ * decided to be. Killed in between: the next run decides on what is there, and comes to the rest. `null`: nothing is to be written. Answers
+ * what was.
  */
 export async function writeSource(
   copy: SourceCopy,
@@ -61,7 +68,7 @@ export async function writeSource(
     if (change === null || (change.quiet && !isDue(stored.data, change.data))) return undefined;
     try {
       for (const bite of bites(stored, change))
-        await write((resource) => checked(resource, stored, bite), bite.expects);
+        await write((resource) => checked(resource, bite), [...bite.expects.keys()]);
       await copy.refresh();
       return change;
     } catch (error) {
@@ -85,17 +92,14 @@ function isDue(stored: SourceData, next: SourceData): boolean {
 interface Bite {
   /** What the source's data have to be. */
   readonly after: SourceData;
-  /** The parts that the commit is held to. */
-  readonly expects: readonly string[];
+  /** The specs that the commit is held to. */
+  readonly expects: ReadonlyMap<SpecPart, SpecRecord | undefined>;
   readonly change: Change;
 }
 
-function checked(resource: TypedResource<SourceShape>, stored: StoredSource, { after, expects, change }: Bite): Change {
+function checked(resource: TypedResource<SourceShape>, { after, expects, change }: Bite): Change {
   if (!isSame(resource.data, after)) throw new Overtaken("the source's data");
-  for (const part of expects) {
-    const now = resource.parts.get(part as `spec/${string}`);
-    if (!isSame(now, stored.specs.get(part.slice(specPart("").length)))) throw new Overtaken(part);
-  }
+  for (const [part, record] of expects) if (!isSame(resource.parts.get(part), record)) throw new Overtaken(part);
   return change;
 }
 
@@ -105,15 +109,13 @@ function isSame(one: unknown, other: unknown): boolean {
 }
 
 /** Made one after the other, as they are written: of thousands of revisions, those of one commit are in memory. */
-function* bites(stored: StoredSource, { data: last, specs, revisions, events }: SourceChange): Generator<Bite> {
-  const removed: (readonly [RevisionPart, null])[] = [];
-  for (const { parts } of inBites(added(revisions, removed)))
-    yield { after: stored.data, expects: [], change: { parts } };
+function* bites(stored: StoredSource, change: SourceChange): Generator<Bite> {
+  const { data: last, specs, events } = change;
   const untold = new Set(events);
   let after = stored.data;
-  for (const { parts, isLast } of inBites(specParts(specs, removed))) {
-    const expects = Object.keys(parts).filter((id) => id.startsWith(specPart("")));
-    const ids = new Set(expects.map((id) => id.slice(specPart("").length)));
+  for (const { parts, isLast } of inBites(groupsOf(change))) {
+    const expects = expectedSpecs(Object.keys(parts), stored, specs);
+    const ids = new Set(specIds(Object.keys(parts)));
     const changed = new Map([...ids].map((id) => [id, specs.get(id) ?? null]));
     const whole = isLast ? last : stored.data;
     const data = {
@@ -136,38 +138,64 @@ function* bites(stored: StoredSource, { data: last, specs, revisions, events }: 
 type Parts = NonNullable<Change["parts"]>;
 type Part = readonly [string, RevisionRecord | SpecRecord | null];
 
-/** Those to add. Those to remove are put aside: they go when nothing refers to them. */
-function* added(revisions: SourceChange["revisions"], removed: (readonly [RevisionPart, null])[]): Generator<Part> {
-  for (const [part, record] of revisions) {
-    if (record !== null) yield [part, record];
-    else removed.push([part, null]);
+/** What is written in one commit, or not at all: a spec with the revision that it names; each revision that nothing names. At least one, if only of nothing. */
+function* groupsOf({ specs, revisions }: SourceChange): Generator<readonly Part[]> {
+  const named = new Set<RevisionPart>();
+  for (const [id, record] of specs) {
+    const part = record?.kind === "service" ? revisionPart(id, record.current.digest) : null;
+    const revision = part === null ? undefined : revisions.get(part);
+    if (part === null || revision === undefined) yield [[specPart(id), record]];
+    else {
+      named.add(part);
+      yield [
+        [part, revision],
+        [specPart(id), record],
+      ];
+    }
   }
-}
-
-function* specParts(specs: SourceChange["specs"], removed: readonly Part[]): Generator<Part | null> {
-  for (const [id, record] of specs) yield [specPart(id), record];
-  yield* removed;
+  for (const part of revisions.keys()) if (!named.has(part)) yield [[part, revisions.get(part) ?? null]];
   // The last commit is there also where no spec changes.
-  if (specs.size === 0 && removed.length === 0) yield null;
+  if (specs.size === 0 && revisions.size === 0) yield [];
 }
 
-/** `null` is a part of nothing. */
-function* inBites(parts: Iterable<Part | null>): Generator<{ readonly parts: Parts; readonly isLast: boolean }> {
-  let group: Record<string, Part[1]> | null = null;
+/** What a commit of these parts is held to: specs that it changes are as they were, and those of its revisions as they were decided to be. */
+function expectedSpecs(
+  parts: readonly string[],
+  stored: StoredSource,
+  changed: SourceChange["specs"],
+): Bite["expects"] {
+  const expects = new Map<SpecPart, SpecRecord | undefined>();
+  for (const id of specIds(parts)) expects.set(specPart(id), stored.specs.get(id));
+  for (const part of parts) {
+    if (!part.startsWith(revisionPrefix)) continue;
+    const id = specOfRevision(part as RevisionPart);
+    if (expects.has(specPart(id))) continue;
+    expects.set(specPart(id), changed.has(id) ? (changed.get(id) ?? undefined) : stored.specs.get(id));
+  }
+  return expects;
+}
+
+function specIds(parts: readonly string[]): readonly string[] {
+  return parts.filter((part) => part.startsWith(specPrefix)).map((part) => part.slice(specPrefix.length));
+}
+
+/** Of groups, none of which is torn. */
+function* inBites(groups: Iterable<readonly Part[]>): Generator<{ readonly parts: Parts; readonly isLast: boolean }> {
+  let bite: Record<string, Part[1]> | null = null;
   let bytes = 0;
   let count = 0;
-  for (const part of parts) {
-    const size = part === null || part[1] === null ? 0 : JSON.stringify(part[1]).length;
-    if (group !== null && (count >= mostParts || bytes + size > mostBytes)) {
-      yield { parts: group as Parts, isLast: false };
-      group = null;
+  for (const group of groups) {
+    const size = group.reduce((sum, [, value]) => sum + (value === null ? 0 : JSON.stringify(value).length), 0);
+    if (bite !== null && (count + group.length > mostParts || bytes + size > mostBytes)) {
+      yield { parts: bite as Parts, isLast: false };
+      bite = null;
       bytes = 0;
       count = 0;
     }
-    group ??= {};
-    if (part !== null) group[part[0]] = part[1];
+    bite ??= {};
+    for (const [id, value] of group) bite[id] = value;
     bytes += size;
-    count++;
+    count += group.length;
   }
-  if (group !== null) yield { parts: group as Parts, isLast: true };
+  if (bite !== null) yield { parts: bite as Parts, isLast: true };
 }

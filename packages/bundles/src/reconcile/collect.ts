@@ -24,9 +24,9 @@ export const defaultCollectRules: CollectRules = {
   mostPerPass: 500,
 };
 
-/** What is kept of a source, with the ids of all its revisions. */
+/** What is kept of a source, with all its revisions, and when each was read. */
 export interface CollectedSource extends StoredSource {
-  readonly revisions: readonly RevisionPart[];
+  readonly revisions: ReadonlyMap<RevisionPart, number>;
 }
 
 /** What might go: of these has to be known whether anything refers to them. An instance counts in whatever state it is (F5-55), and so does a running operation (F5-56). */
@@ -84,7 +84,7 @@ export function collect(
   const kept: { what: string; why: string }[] = [];
   let room = rules.mostPerPass;
   let more = false;
-  const bySpec = groupBySpec(source.revisions);
+  const bySpec = groupBySpec(source.revisions.keys());
 
   for (const [spec, record] of dueSpecs(source, rules, now)) {
     const own = bySpec.get(spec) ?? [];
@@ -161,21 +161,26 @@ function dueSpecs(
   return due;
 }
 
-/** Not the current one, and superseded for long enough; and what belongs to no spec any more. */
+/**
+ * Not the current one, and superseded for long enough; and what belongs to no spec any more. None before its own time: it may have been
+ * written for a spec that is about to name it, as processes of earlier versions do.
+ */
 function dueRevisions(
   { specs, revisions }: CollectedSource,
   { retiredMs }: CollectRules,
   now: number,
 ): readonly RevisionPart[] {
-  return revisions.filter((part) => {
+  const isDue = (part: RevisionPart, readAt: number) => {
+    if (now - readAt < retiredMs) return false;
     const spec = specOfRevision(part);
     const record: SpecRecord | undefined = specs.get(spec);
     if (record?.kind !== "service") return record?.kind !== "deleted" || now - record.deletedAt >= retiredMs;
     return part !== revisionPart(spec, record.current.digest) && now - record.current.at >= retiredMs;
-  });
+  };
+  return [...revisions].flatMap(([part, readAt]) => (isDue(part, readAt) ? [part] : []));
 }
 
-function groupBySpec(parts: readonly RevisionPart[]): ReadonlyMap<string, RevisionPart[]> {
+function groupBySpec(parts: Iterable<RevisionPart>): ReadonlyMap<string, RevisionPart[]> {
   const groups = new Map<string, RevisionPart[]>();
   for (const part of parts) {
     const spec = specOfRevision(part);
