@@ -106,6 +106,26 @@ async function catalog(
   };
 }
 
+test("a broker starts, and offers the others, where the store has lost what one bundle is", async () => {
+  const store = memoryStore();
+  const bundles = await folder();
+  for (const name of ["notes", "other"]) await write(bundles, name, osbertYaml.replace("name: notes", `name: ${name}`));
+  const first = await start({ store, bundles });
+  await expect.poll(async () => (await catalog(first.flow)).names.toSorted()).toEqual(["notes", "other"]);
+  const { journal } = first.flow.broker;
+  const key = "bundles.source.folder";
+  const { items } = await journal.parts(key, "revision/", { limit: 10 });
+  const lost = items.map(({ id }) => id).find((id) => id.includes("notes")) ?? "";
+  await journal.transact(key, () => ({ result: null, change: { parts: { [lost]: null } } }), { by });
+  await first.flow.stop();
+  const second = await start({ store, bundles });
+  await expect.poll(async () => (await catalog(second.flow)).names).toEqual(["other"]);
+  expect((await second.flow.provision("i1", { service: "other", acceptsIncomplete: false })).status).toBe(201);
+  await write(bundles, "notes", osbertYaml.replace("version: 1.0.0", "version: 1.0.1"));
+  await second.refresh();
+  await expect.poll(async () => (await catalog(second.flow)).names.toSorted()).toEqual(["notes", "other"]);
+});
+
 test("a bundle in a folder is offered, provisioned, bound, unbound and deprovisioned", async () => {
   const { flow, bundles, refresh } = await start();
   expect((await catalog(flow)).status).toBe(503);

@@ -12,6 +12,8 @@ test("of a service that is kept as text, everything is there that a bundle's ser
   const unused = () => Promise.reject(new Error("it is not run here"));
   const offered = new OfferedBundles({
     revisions: () => unused,
+    named: () => Promise.reject(new Error("nothing is stored")),
+    leftOut: () => undefined,
     render: () => undefined,
     actions: () => ({
       ...{ runner: undefined as never, fetch: unused, limits: undefined as never, orphans: undefined as never },

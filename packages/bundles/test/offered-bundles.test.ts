@@ -8,6 +8,8 @@ import { bundle } from "./source-lab.js";
 function lab() {
   const stored = new Map<RevisionPart, RevisionRecord>();
   const read: RevisionPart[] = [];
+  const superseded = new Set<RevisionPart>();
+  const leftOut: string[] = [];
   let held: Promise<void> | undefined;
   const entry = (serviceId: string, version = "1.0.0"): CatalogEntry => {
     const { revision } = bundle({ name: serviceId, version });
@@ -23,8 +25,13 @@ function lab() {
     revisions: () => async (parts) => {
       read.push(...parts);
       await held;
-      return new Map(parts.map((part) => [part, stored.get(part) as RevisionRecord]));
+      return new Map([...stored].filter(([part]) => parts.includes(part)));
     },
+    named: async (_, { spec, current }) => {
+      const part = revisionPart(spec, current.digest);
+      return { isNamed: !superseded.has(part), revision: stored.get(part) };
+    },
+    leftOut: ({ spec }) => void leftOut.push(spec),
     render: () => undefined,
     actions: () => ({
       ...{ runner: undefined as never, fetch: unused, limits: undefined as never, orphans: undefined as never },
@@ -42,7 +49,7 @@ function lab() {
       release();
     };
   };
-  return { entry, offered, read, hold };
+  return { entry, offered, read, hold, stored, superseded, leftOut };
 }
 
 test("what has not changed is the same object, whatever comes and goes around it, and nothing of it is read", async () => {
@@ -73,4 +80,32 @@ test("F5-83: secrets that are exchanged while bundles are read hide nothing of t
   const after = await offered.services(entries);
   expect(after.map(({ id }) => id)).toEqual(["a", "b", "c"]);
   expect(after.filter((service) => before.includes(service) || made.includes(service))).toEqual([]);
+});
+
+test("one bundle whose revision is not stored is left out and told once, and keeps no other from being offered", async () => {
+  const { entry, offered, stored, leftOut } = lab();
+  const entries = [entry("a"), entry("b"), entry("c")];
+  const [part, lost] = [...stored][1] ?? [];
+  if (part === undefined || lost === undefined) throw new Error("no revision");
+  stored.delete(part);
+  for (let times = 0; times < 2; times++)
+    expect((await offered.services(entries)).map(({ id }) => id)).toEqual(["a", "c"]);
+  expect(leftOut).toEqual(["b"]);
+  const [a] = await offered.services(entries);
+  stored.set(part, lost);
+  const all = await offered.services(entries);
+  expect(all.map(({ id }) => id)).toEqual(["a", "b", "c"]);
+  expect(all[0] === a).toBe(true);
+  expect(leftOut).toEqual(["b"]);
+});
+
+test("F5-48: a process that stood still until a revision was superseded and removed leaves nothing out; it waits for what has changed", async () => {
+  const { entry, offered, stored, superseded, leftOut } = lab();
+  const entries = [entry("a"), entry("b")];
+  const [part] = stored.keys();
+  if (part === undefined) throw new Error("no revision");
+  stored.delete(part);
+  superseded.add(part);
+  await expect(offered.services(entries)).rejects.toThrow("not the current one any more");
+  expect(leftOut).toEqual([]);
 });

@@ -18,7 +18,7 @@ import { ConfiguredSources, checkNames } from "./configured-sources.js";
 import { decideSource } from "./decide-source.js";
 import { HurryUnread } from "./hurry-unread.js";
 import { judgeRequests } from "./judge-requests.js";
-import { neighbouringRevisions, readRevisions } from "./kept-sources.js";
+import { neighbouringRevisions, readNamed, readRevisions } from "./kept-sources.js";
 import { OfferedBundles } from "./offered-bundles.js";
 import { OfferedCatalog } from "./offered-catalog.js";
 import { OneAtATime } from "./one-at-a-time.js";
@@ -129,6 +129,8 @@ class Bundles implements BundleServices {
     });
     this.#offered = new OfferedBundles({
       revisions: (source) => neighbouringRevisions(journal(), sourceKey(source)),
+      named: (source, { spec, current }) => readNamed(journal(), sourceKey(source), spec, current.digest),
+      leftOut: (entry) => this.#tellSources.leftOut(entry),
       render: (services) => this.#render(services),
       actions: (source) => this.#machine.actionsOf(source),
     });

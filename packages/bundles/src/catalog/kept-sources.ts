@@ -2,10 +2,13 @@ import type { Journal } from "@osbert/journal";
 import {
   type RevisionPart,
   type RevisionRecord,
+  revisionPart,
   revisionPrefix,
   type SourceData,
   sourceKey,
+  specPart,
 } from "../reconcile/records.js";
+import type { Digest } from "../sources/source.js";
 import { sourceResource } from "./source-resource.js";
 
 const sourcesAtOnce = 100;
@@ -50,6 +53,19 @@ export async function readRevisions(
       return record === undefined ? [] : [[part, record] as const];
     }),
   );
+}
+
+/** A revision, and whether its spec names it as the current one, as both are at one moment. */
+export async function readNamed(
+  journal: Journal,
+  key: string,
+  spec: string,
+  digest: Digest,
+): Promise<{ readonly isNamed: boolean; readonly revision: RevisionRecord | undefined }> {
+  const part = revisionPart(spec, digest);
+  const stored = sourceResource.resource(await journal.read(key, [specPart(spec), part]));
+  const record = stored?.parts.get(specPart(spec));
+  return { isNamed: record?.kind === "service" && record.current.digest === digest, revision: stored?.parts.get(part) };
 }
 
 /**

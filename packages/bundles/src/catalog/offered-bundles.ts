@@ -18,6 +18,13 @@ export interface OfferedBundlesPorts {
   readonly revisions: (
     source: string,
   ) => (parts: readonly RevisionPart[]) => Promise<ReadonlyMap<RevisionPart, RevisionRecord>>;
+  /** One of them, and whether its spec still names it: of one that was not found. */
+  readonly named: (
+    source: string,
+    entry: CatalogEntry,
+  ) => Promise<{ readonly isNamed: boolean; readonly revision: RevisionRecord | undefined }>;
+  /** Told of an entry that cannot be offered, because its revision is not stored: once, until it is. */
+  readonly leftOut: (entry: CatalogEntry) => void;
   /**
    * Has services rendered as the catalog shows them, some at a time. It is only that they need not be made once more when all are
    * offered: what cannot be offered is told then.
@@ -36,24 +43,44 @@ export class OfferedBundles {
   /** What was made last, in the order of the catalog, and the services that were made of it. */
   #entries: readonly CatalogEntry[] = [];
   #services: readonly Service[] = [];
+  #leftOut: ReadonlySet<RevisionPart> = new Set();
   #forgotten = 0;
 
   constructor(ports: OfferedBundlesPorts) {
     this.#ports = ports;
   }
 
-  /** The services of a merged catalog, in its order. */
+  /**
+   * The services of a merged catalog, in its order. One whose revision is not stored, which only damage can bring about, is left out: it
+   * would keep all others, of every source, from being offered.
+   */
   async services(entries: readonly CatalogEntry[]): Promise<readonly Service[]> {
     const forgotten = this.#forgotten;
-    const services = this.#madeBefore(entries);
-    const fresh = await this.#make(entries.filter((_, index) => services[index] === undefined));
-    const all = services.map((service, index) => service ?? (fresh.get(entries[index]?.serviceId ?? "") as Service));
+    const before = this.#madeBefore(entries);
+    const fresh = await this.#make(entries.filter((_, index) => before[index] === undefined));
+    const made: CatalogEntry[] = [];
+    const services: Service[] = [];
+    const leftOut = new Set<RevisionPart>();
+    for (const [index, entry] of entries.entries()) {
+      const service = before[index] ?? fresh.get(entry.serviceId);
+      if (service === undefined) leftOut.add(partOf(entry));
+      else {
+        made.push(entry);
+        services.push(service);
+      }
+    }
+    if (leftOut.size > 0)
+      for (const entry of entries) {
+        const part = partOf(entry);
+        if (leftOut.has(part) && !this.#leftOut.has(part)) this.#ports.leftOut(entry);
+      }
+    this.#leftOut = leftOut;
     // What was to be forgotten meanwhile is offered once more, and made anew the next time.
     if (forgotten === this.#forgotten) {
-      this.#entries = entries;
-      this.#services = all;
+      this.#entries = made;
+      this.#services = services;
     }
-    return all;
+    return services;
   }
 
   /** All are made anew the next time: what the operator gives to bundles has changed. */
@@ -94,10 +121,8 @@ export class OfferedBundles {
         const revisions = await read(some.map(({ part }) => part));
         const services: Service[] = [];
         for (const { entry, part } of some) {
-          const revision = revisions.get(part);
-          // Revisions are written before what refers to them, and removed after it.
-          if (revision === undefined)
-            throw new Error(`revision ${entry.current.digest} of ${entry.spec} is not stored`);
+          const revision = revisions.get(part) ?? (await this.#lookAgain(source, entry));
+          if (revision === undefined) continue;
           const service = this.service(source, withTextsOf(entry, revision), entry.name);
           services.push(service);
           made.set(entry.serviceId, service);
@@ -108,6 +133,14 @@ export class OfferedBundles {
       }
     }
     return made;
+  }
+
+  /** Throws if the entry is of an earlier time, as in a process that stood still: what has changed since is about to be taken in. */
+  async #lookAgain(source: string, entry: CatalogEntry): Promise<RevisionRecord | undefined> {
+    const { isNamed, revision } = await this.#ports.named(source, entry);
+    if (revision === undefined && !isNamed)
+      throw new Error(`revision ${entry.current.digest} of ${entry.spec} is not the current one any more`);
+    return revision;
   }
 
   /** A bundle at a revision, as a service under a name. */

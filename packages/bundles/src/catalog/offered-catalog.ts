@@ -58,9 +58,10 @@ export class OfferedCatalog {
     }
     const { entries } = this.#merge.catalog;
     const offered = await this.#bundles.services(entries);
+    const ids = new Set(offered.length < entries.length ? offered.map(({ id }) => id) : []);
     // Without a pause in between: a request is judged by the entries, and then held against the catalog.
     this.#services = this.#inCode.concat(offered);
-    this.#entries = entries;
+    this.#entries = offered.length < entries.length ? entries.filter(({ serviceId }) => ids.has(serviceId)) : entries;
     return true;
   }
 

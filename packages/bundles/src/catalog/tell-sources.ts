@@ -1,5 +1,6 @@
+import type { CatalogEntry } from "../reconcile/merge-sources.js";
 import type { Observation, ReadingProgress } from "../reconcile/observation.js";
-import { refusedContents, type StoredSource } from "../reconcile/records.js";
+import { refusedContents, type StoredSource, sourceKey } from "../reconcile/records.js";
 import type { SourceChange } from "../reconcile/source-change.js";
 import type { BundleEvent } from "../watch/bundle-event.js";
 import type { SourceCopy } from "./source-copy.js";
@@ -18,6 +19,7 @@ export interface TellSources {
   readonly read: (key: string, observation: Observation, tookMs: number) => void;
   /** Nothing, if the change has no events. */
   readonly changed: (key: string, change: SourceChange, by: string) => void;
+  readonly leftOut: (entry: CatalogEntry) => void;
 }
 
 export function tellSources({ tell, nameOf, stored, now }: TellSourcesPorts): TellSources {
@@ -35,6 +37,9 @@ export function tellSources({ tell, nameOf, stored, now }: TellSourcesPorts): Te
     },
     changed(key, { events }, by) {
       if (events.length > 0) tell({ kind: "source changed", source: nameOf(key), by, events });
+    },
+    leftOut({ source, spec, serviceId, current: { digest } }) {
+      tell({ kind: "bundle left out", source: nameOf(sourceKey(source)), spec, serviceId, digest });
     },
   };
 }

@@ -9,7 +9,7 @@ import type { JobState } from "../runners/runner.js";
 
 /**
  * Everything about bundles that is worth telling, in one union, beside the events of the broker. Adapters turn it into logs and metrics.
- * Nothing here carries parameters, credentials, state or output of a bundle. But for `sources known`, each is told by the one process that
+ * Nothing here carries parameters, credentials, state or output of a bundle. But for `sources known` and `bundle left out`, each is told by the one process that
  * did it: what is told in all of them together was told once.
  */
 export type BundleEvent =
@@ -17,6 +17,7 @@ export type BundleEvent =
   | SourceRead
   | SourceChanged
   | SourcesKnown
+  | BundleLeftOut
   | SourceCollected
   | JobWatched
   | JobLeft
@@ -62,6 +63,15 @@ export interface KnownSource {
   readonly data: SourceData;
   /** When its snapshot became the present one; `null`: longer ago than its journal tells. */
   readonly snapshotAt: number | null;
+}
+
+/** The store lacks what a bundle's spec refers to: it is not offered, as all others are. Told by every process, once until it is there again. */
+export interface BundleLeftOut {
+  readonly kind: "bundle left out";
+  readonly source: string;
+  readonly spec: string;
+  readonly serviceId: string;
+  readonly digest: string;
 }
 
 /** A pass of collection found something old enough to go. */

@@ -60,6 +60,7 @@ export function bundleMetrics(registry: Registry): BundleObserver {
         all.jobs.inc({ action, end, cause });
         return;
       }
+      case "bundle left out":
       case "source reading":
       case "source collected":
         return;

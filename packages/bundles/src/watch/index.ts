@@ -1,5 +1,6 @@
 export type {
   BundleEvent,
+  BundleLeftOut,
   BundleObserver,
   JobEnded,
   JobFacts,

@@ -28,6 +28,11 @@ function linesOf(event: BundleEvent, news: ReadingNews): readonly Line[] {
     case "source changed":
       news.told(event.source, event.events);
       return eventLines(event.source, event.by, event.events);
+    case "bundle left out": {
+      const { source, spec, serviceId, digest } = event;
+      const message = "bundle is not offered: the store has lost its description; it comes back with new content";
+      return [{ level: "error", message, fields: { source, spec, service: serviceId, digest } }];
+    }
     case "source collected":
       return collectionLines(event.source, event.collection, event.dryRun);
     case "job ended": {
