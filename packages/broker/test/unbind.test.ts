@@ -29,6 +29,28 @@ describe.each(wires)("%s: unbind", (wire) => {
     expect((await flow.broker.journal.parts("/i1", "binding/")).items).toEqual([]);
   });
 
+  test("what takes away is told the parameters of what it takes away", async () => {
+    const given: unknown[] = [];
+    const flow = await flowOn(wire, {
+      service: {
+        ...lab().service,
+        async unbind(_work, { parameters, instanceParameters }) {
+          given.push({ parameters, instanceParameters });
+        },
+        async deprovision(_work, { parameters }) {
+          given.push({ parameters });
+        },
+      },
+    });
+    await flow.provision("i1", { ...sync, parameters: { size: 1 } });
+    await flow.update("i1", { ...sync, parameters: { size: 2 } });
+    await flow.bind("i1", "b1", { ...sync, parameters: { role: "reader" } });
+    await flow.unbind("i1", "b1", sync);
+    await flow.deprovision("i1", sync);
+    const instance = { size: 2 };
+    expect(given).toEqual([{ parameters: { role: "reader" }, instanceParameters: instance }, { parameters: instance }]);
+  });
+
   test("UNB-03, UNB-04, UNB-05, UNB-14, B2: a repeat while it runs is a 202 with the same operation", async () => {
     const laboratory = lab();
     const flow = await flowOn(wire, laboratory);

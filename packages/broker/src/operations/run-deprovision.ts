@@ -62,7 +62,8 @@ async function deprovisionWith(
   const steps = await operation.recordedBy(record.undo);
   await calls.call("deprovision", async (bend) => {
     const work = bend(toWork(operation, saveInstanceState(operation)));
-    await service.service.deprovision?.(work, { plan, instance, identity, state: record.state ?? undefined, steps });
+    const state = record.state ?? undefined;
+    await service.service.deprovision?.(work, { plan, parameters, instance, identity, state, steps });
     await runAfterHook(service, operation, {
       verb: "deprovision",
       plan,

@@ -30,6 +30,8 @@ export async function callUnbind(
   const steps = await operation.recordedBy(bindingRecord.undo);
   await service.service.unbind?.(work(saveBindingState(operation, bindingPart(binding))), {
     plan: planName(service, record.planId),
+    parameters: bindingRecord.parameters,
+    instanceParameters: record.parameters,
     instance,
     identity,
     binding: toBindingInfo(binding, bindingRecord),

@@ -161,6 +161,8 @@ export type UpdateInput<Plans, State> = WithPlan<
 export interface DeprovisionInput<Plans, State> extends Common {
   /** The plan's name; of a plan that is not offered any more, its id. */
   readonly plan: (keyof Plans & string) | (string & {});
+  /** What the instance was asked for with: those of its provision, with those of all updates that were done. */
+  readonly parameters: JsonObject;
   /** Partial, or missing: it also runs after a provision that failed or was cancelled. */
   readonly state: Partial<StateOf<State>> | undefined;
   /** What the steps of such a provision recorded, by name. */
@@ -185,6 +187,10 @@ export type BindInput<Plans, State, BindingState> = WithPlan<
 export interface UnbindInput<Plans, State, BindingState> extends Common {
   /** The plan's name; of a plan that is not offered any more, its id. */
   readonly plan: (keyof Plans & string) | (string & {});
+  /** What the binding was asked for with. */
+  readonly parameters: JsonObject;
+  /** What the instance was asked for with, as `deprovision` is given them. */
+  readonly instanceParameters: JsonObject;
   /** The binding that is to go. */
   readonly binding: BindingInfo;
   /** The instance's state. Partial, or missing, where its provision did not end well. */

@@ -12,7 +12,7 @@ export interface LocalRequest {
   readonly action: Action;
   readonly plan: PlanSpec;
   readonly parameters: JsonObject;
-  /** Of an update: what the instance was made with. */
+  /** What the instance was made with; of no use to a provision. */
   readonly previousParameters: JsonObject;
   readonly instance: string;
   readonly binding: string;
@@ -32,6 +32,7 @@ export function localInput(spec: BundleSpec, request: LocalRequest): JsonObject 
   const context = { platform: "osbert-bundle" };
   const facts = {
     ...{ action, service, plan: { id: planId, name: plan.name }, parameters, state, bindingState },
+    instanceParameters: previousParameters,
     identity: null,
     instance: {
       ...{ id: request.instance, platform: "", serviceId: service.id, planId, context },

@@ -43,6 +43,7 @@ export async function* testBundle(
 ): AsyncGenerator<ActionReport> {
   const ids = { instance: `test-${randomUUID()}`, binding: `test-${randomUUID()}` };
   let [state, bindingState]: readonly BundleState[] = [nothingKept, nothingKept];
+  let has = parameters.provision;
   const begun = new Set<Action>();
   let isWell = true;
   for (const action of order) {
@@ -51,9 +52,9 @@ export async function* testBundle(
       yield { action, result: "left out", problems: [], advice: [], log: "" };
       continue;
     }
-    const given = action === "unbind" || action === "deprovision" ? {} : parameters[action];
+    const given = action === "unbind" ? parameters.bind : action === "deprovision" ? has : parameters[action];
     const input = localInput(spec, {
-      ...{ action, plan, parameters: given, previousParameters: parameters.provision, ...ids },
+      ...{ action, plan, parameters: given, previousParameters: has, ...ids },
       ...{ state: state ?? nothingKept, bindingState: bindingState ?? nothingKept, secrets },
     });
     begun.add(action);
@@ -67,6 +68,7 @@ export async function* testBundle(
     }
     const report = judge(action, spec, runs);
     isWell &&= report.result === "passed";
+    if (action === "update" && isWell) has = { ...has, ...parameters.update };
     yield report;
   }
 }

@@ -12,7 +12,10 @@ export interface ActionFacts {
   readonly plan: { readonly id: string; readonly name: string };
   readonly instance: InstanceInfo;
   readonly identity: OriginatingIdentity | null;
+  /** What the user sent for this action; of deprovision what the instance has, of unbind what its binding was made with. */
   readonly parameters: JsonObject;
+  /** What the instance has, before this action; of those that do not ask for it, nothing. */
+  readonly instanceParameters: JsonObject;
   /** What earlier actions have left: of the instance, and of the binding. */
   readonly state: BundleState;
   readonly bindingState: BundleState;
@@ -52,7 +55,9 @@ export function actionInput(spec: BundleSpec, facts: ActionFacts, secrets: JobSe
 }
 
 function ownInput(facts: ActionFacts): JsonObject {
-  const { service, plan, parameters, instance, identity, binding, previous, maintenance, state, bindingState } = facts;
+  const { action, service, plan, instance, identity, binding, previous, maintenance, state, bindingState } = facts;
+  // Nobody sends any for these two: what such an action needs, its bundle has said in its state.
+  const parameters = action === "deprovision" || action === "unbind" ? {} : facts.parameters;
   const { id, platform, organizationGuid, spaceGuid, context } = instance;
   return {
     service,
@@ -67,12 +72,19 @@ function ownInput(facts: ActionFacts): JsonObject {
   };
 }
 
-/** The extra variables of a classic bundle: those of the user beside those of the broker, which count more. */
+/**
+ * The extra variables of a classic bundle: those of the user beside those of the broker, which count more. Its playbooks have no other
+ * memory of what an instance was asked for with: an update runs with all parameters that the instance is to have, a deprovision with those
+ * that it has, and an unbind finds them in a variable of their own.
+ */
 function classicInput(facts: ActionFacts): JsonObject {
-  const { action, service, plan, parameters, instance, identity, binding, state, bindingState } = facts;
+  const { action, service, plan, parameters, instanceParameters, instance, identity, binding } = facts;
+  const { state, bindingState } = facts;
   const { context } = instance;
   return {
+    ...(action === "update" && instanceParameters),
     ...parameters,
+    ...(action === "unbind" && { provision_params: instanceParameters }),
     cluster: context.platform === "openshift" ? "openshift" : "kubernetes",
     namespace: typeof context.namespace === "string" ? context.namespace : "",
     _apb_plan_id: plan.name,

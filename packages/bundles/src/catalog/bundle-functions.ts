@@ -36,7 +36,7 @@ export function bundleFunctions(ports: ActionPorts, bundle: RunnableBundle): Fun
     const facts: ActionFacts = {
       ...{ action, instance, identity, plan: planOf(bundle, plan), parameters: asObject(parameters) },
       ...{ service: { id: serviceId, name: spec.name }, binding: null, bindingState: nothingKept },
-      ...{ previous: null, maintenance: null },
+      ...{ previous: null, maintenance: null, instanceParameters: {} },
       ...known,
     };
     const secrets = ports.secrets(spec);
@@ -63,7 +63,8 @@ export function bundleFunctions(ports: ActionPorts, bundle: RunnableBundle): Fun
         maintenance !== null &&
         asked.plan === (planFrom(spec, previous.plan)?.name ?? previous.plan) &&
         !changesParameters(previous.parameters, asObject(asked.parameters));
-      const about = { state, previous, maintenance, isOptional, said: saving(operation, state) };
+      const instanceParameters = previous.parameters;
+      const about = { state, previous, instanceParameters, maintenance, isOptional, said: saving(operation, state) };
       const { output } = await act("update", operation, asked, about);
       return { state: after(state, output), ...dashboard(output) };
     },
@@ -95,7 +96,8 @@ export function bundleFunctions(ports: ActionPorts, bundle: RunnableBundle): Fun
         await operation.saveState({ ...bindingState });
       });
       const state = bundleState(asked.state);
-      await act("unbind", operation, asked, { state, bindingState, binding: asked.binding, isOptional: true });
+      const { binding, instanceParameters } = asked;
+      await act("unbind", operation, asked, { state, bindingState, binding, instanceParameters, isOptional: true });
     },
   };
 }
@@ -109,7 +111,7 @@ interface Asked extends Pick<ActionFacts, "instance" | "identity"> {
 
 /** What an action is told beyond that, and where what it says is kept. */
 type About = Pick<ActionFacts, "state"> &
-  Partial<Pick<ActionFacts, "bindingState" | "binding" | "previous" | "maintenance">> &
+  Partial<Pick<ActionFacts, "bindingState" | "binding" | "previous" | "maintenance" | "instanceParameters">> &
   Partial<Pick<ActionRequest, "said">> & {
     /** A bundle that does not have the action has nothing to do. */
     readonly isOptional?: boolean;
