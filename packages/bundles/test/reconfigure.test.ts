@@ -4,6 +4,7 @@ import { testBroker } from "@osbert/broker/testing";
 import { systemClock } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
 import { expect, onTestFinished, test } from "vitest";
+import { byItself, sourceResource } from "../src/catalog/source-resource.js";
 import {
   type BundleServices,
   bundleServices,
@@ -99,6 +100,50 @@ test("F5-23: a source is added and taken out while the broker runs, and comes ba
   await set([folder("one", one), folder("two", two)]);
   await expect.poll(names, patience).toEqual(["lists", "notes"]);
   expect(await ids()).toEqual(before);
+});
+
+test("F5-59, F5-72: what a source offered stays its own when the settings lack it, whoever else has the id", async () => {
+  const id = "6b8d5a3e-5f1e-4a38-9c53-2d9f3f1f0a01";
+  const [one, two] = [await folderWith("notes"), await folderWith("lists")];
+  for (const [path, name] of [[one, "notes"] as const, [two, "lists"] as const])
+    await writeFile(join(path, name, "osbert.yaml"), `id: ${id}${yaml(name)}`);
+  const [first, second] = [
+    { ...folder("one", one), priority: 10 },
+    { ...folder("two", two), priority: 5 },
+  ];
+  const store = memoryStore();
+  const { names, set, source } = await start([first, second], store);
+  await expect.poll(() => source("two")?.data.firstComplete ?? null, patience).not.toBeNull();
+  await expect.poll(names, patience).toEqual(["notes"]);
+  await set([second]);
+  expect(source("one")?.data.mode).toBe("draining");
+  expect(await names()).toEqual(["notes"]);
+  // A process that has never had it makes the same catalog.
+  const other = await start([second], store);
+  expect(await other.names()).toEqual(["notes"]);
+  // It is ranked by its settings again, wherever they are.
+  await set([{ ...first, priority: 1 }, second]);
+  await expect.poll(names, patience).toEqual(["lists"]);
+  await expect.poll(other.names, patience).toEqual(["lists"]);
+});
+
+test("a source that an earlier version has kept without its rank is ranked by its settings, which are written down", async () => {
+  const one = await folderWith("notes");
+  const store = memoryStore();
+  const settings = [{ ...folder("one", one), priority: 10, failover: true }];
+  const { flow, names, source } = await start(settings, store);
+  await expect.poll(names, patience).toEqual(["notes"]);
+  const rank = source("one")?.data.rank;
+  expect(rank).toEqual({ priority: 10, failover: true });
+  const forget = sourceResource.decide((resource) => {
+    if (resource === undefined) throw new Error("no source");
+    const { rank: _, ...data } = resource.data;
+    return { result: null, change: { data } };
+  });
+  await flow.broker.journal.transact("bundles.source.one", forget, { by: byItself });
+  await flow.stop();
+  const again = await start(settings, store);
+  expect(again.source("one")?.data.rank).toEqual(rank);
 });
 
 test("F5-26: a source whose place has changed is the same one, and what has the same digest is not read again", async () => {

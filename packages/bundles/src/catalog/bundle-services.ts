@@ -14,7 +14,7 @@ import { bundleAdminPorts } from "./bundle-admin-ports.js";
 import type { BundleServicesOptions } from "./bundle-services-options.js";
 import type { BundleSource } from "./bundle-source.js";
 import { askForCollection } from "./collect-sources.js";
-import { ConfiguredSources, checkNames } from "./configured-sources.js";
+import { ConfiguredSources, checkNames, rankOf } from "./configured-sources.js";
 import { decideSource } from "./decide-source.js";
 import { HurryUnread } from "./hurry-unread.js";
 import { judgeRequests } from "./judge-requests.js";
@@ -286,8 +286,9 @@ class Bundles implements BundleServices {
 
   async #build(): Promise<void> {
     this.#tellSources.known(this.#copies.all());
+    // By what is stored, and not by what this process is configured with: all make the same catalog of it.
     const ranked = [...this.#copies.allStored()].map(([key, stored]) => {
-      const { priority = 0, failover = false } = this.#configured.get(key) ?? {};
+      const { priority, failover } = stored.data.rank ?? rankOf(this.#configured.get(key));
       return { stored, priority, failover };
     });
     if (!(await this.#catalog.rebuild(ranked, this.#configured.size > 0))) return;

@@ -1,7 +1,7 @@
 import type { Attribution, Journal } from "@osbert/journal";
 import { type AdminDecision, configure, disable, drain, enable } from "../reconcile/admin-decisions.js";
 import { identifySources } from "../reconcile/identify-sources.js";
-import { type StoredSource, sourceKey } from "../reconcile/records.js";
+import { isSameRank, type SourceRank, type StoredSource, sourceKey } from "../reconcile/records.js";
 import type { Source } from "../sources/source.js";
 import type { BundleSource } from "./bundle-source.js";
 import { keptSources } from "./kept-sources.js";
@@ -128,7 +128,8 @@ export class ConfiguredSources {
 
   async #write(key: string, source: BundleSource): Promise<void> {
     const { name, generation, listing } = source;
-    const wanted = { name, identityName: key.slice(sourceKey("").length), generation, listing };
+    const rank = rankOf(source);
+    const wanted = { name, identityName: key.slice(sourceKey("").length), generation, listing, rank };
     const { journal, decide } = this.#ports;
     const begin = sourceResource.decide((resource) => {
       const first = configure(undefined, wanted, { by: "the configuration" });
@@ -150,8 +151,21 @@ export class ConfiguredSources {
   }
 }
 
+/** As the settings have it. Without any: a source of an earlier version that left them. */
+export function rankOf({
+  priority = 0,
+  failover = false,
+}: Pick<BundleSource, "priority" | "failover"> = {}): SourceRank {
+  return { priority, failover };
+}
+
 function isSame(one: BundleSource | undefined, other: BundleSource): boolean {
-  return one !== undefined && one.name === other.name && one.generation === other.generation;
+  return (
+    one !== undefined &&
+    one.name === other.name &&
+    one.generation === other.generation &&
+    isSameRank(rankOf(one), rankOf(other))
+  );
 }
 
 /** F5-25 */

@@ -8,6 +8,7 @@ import { newSource, type StoredSource, sourceKey } from "../reconcile/records.js
 import { defaultRules } from "../reconcile/rules.js";
 import { useToAsk } from "../reconcile/use-to-ask.js";
 import type { BundleSource } from "./bundle-source.js";
+import { rankOf } from "./configured-sources.js";
 import { inUse } from "./in-use.js";
 
 /** For all sources together: whoever asks waits for it. */
@@ -56,7 +57,7 @@ async function previewSource(
     return { ...stored, data: decision.change.data };
   };
   const fresh = { data: newSource(name, generation, { listing }), specs: new Map() };
-  const wanted = { name, identityName: before?.data.identityName ?? name, generation, listing };
+  const wanted = { name, identityName: before?.data.identityName ?? name, generation, listing, rank: rankOf(source) };
   let stored = before === undefined ? fresh : after(before, configure(before, wanted, decider));
   const isOther = before?.data.generation !== generation;
   if (!enabled) stored = after(stored, disable(stored, decider));

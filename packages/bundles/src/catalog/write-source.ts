@@ -1,5 +1,6 @@
 import type { Attribution, Journal, TypedOperationChange, TypedResource } from "@osbert/journal";
 import {
+  isSameRank,
   type RevisionPart,
   type RevisionRecord,
   revisionPart,
@@ -80,12 +81,14 @@ export async function writeSource(
 /**
  * What a run has seen of a source's health is written along with what it changes, and else once in a while (F5-80). Failures in a row, and
  * readings that say the same of a held removal, are counted at once: others depend on their number, and they come further and further apart.
+ * So is a source's rank: the catalog is made by it.
  */
 const healthEveryMs = 3_600_000;
 
 function isDue(stored: SourceData, next: SourceData): boolean {
   if (next.health.consecutiveFailures !== stored.health.consecutiveFailures) return true;
   if (next.guard?.times !== stored.guard?.times) return true;
+  if (!isSameRank(next.rank, stored.rank)) return true;
   return (next.health.lastRunAt ?? 0) - (stored.health.lastRunAt ?? 0) >= healthEveryMs;
 }
 

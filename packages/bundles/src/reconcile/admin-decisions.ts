@@ -98,11 +98,13 @@ export function confirmContent(
  */
 export function configure(
   stored: StoredSource | undefined,
-  { name, identityName, generation, listing }: Pick<SourceData, "name" | "identityName" | "generation" | "listing">,
+  wanted: Pick<SourceData, "name" | "identityName" | "generation" | "listing" | "rank">,
   { by }: Pick<Decider, "by">,
 ): AdminDecision {
+  const { name, identityName, generation, listing } = wanted;
+  const rank = wanted.rank === undefined ? {} : { rank: wanted.rank };
   if (stored === undefined) {
-    const data = { ...newSource(name, generation, { listing }), identityName };
+    const data = { ...newSource(name, generation, { listing }), identityName, ...rank };
     return changed(draftOf({ data, specs: new Map() }).finish(data));
   }
   const { data } = stored;
@@ -114,7 +116,7 @@ export function configure(
   const back = isBack ? { mode: "active" as const, drainedBy: null } : {};
   // Clocks and held removals were about another configuration.
   const other = data.generation === generation ? {} : { generation, guard: null };
-  return changed(draft.finish({ ...data, name, listing, ...back, ...other }));
+  return changed(draft.finish({ ...data, name, listing, ...rank, ...back, ...other }));
 }
 
 /**

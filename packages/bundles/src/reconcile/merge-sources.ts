@@ -1,12 +1,15 @@
-import { type CurrentRevision, isOffered, isWithdrawn, type ServiceRecord, type StoredSource } from "./records.js";
+import {
+  type CurrentRevision,
+  isOffered,
+  isWithdrawn,
+  type ServiceRecord,
+  type SourceRank,
+  type StoredSource,
+} from "./records.js";
 
-/** A source with what the configuration says of it. */
-export interface RankedSource {
+/** A source with its place among others. */
+export interface RankedSource extends SourceRank {
   readonly stored: StoredSource;
-  /** The higher wins. */
-  readonly priority: number;
-  /** Whether it may take over a service of another source that has retired there (F5-59). */
-  readonly failover: boolean;
 }
 
 /** What the services in code have. They rank before every source. */

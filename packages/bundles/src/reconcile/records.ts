@@ -53,6 +53,11 @@ export interface SourceData {
   readonly generation: string;
   /** `false`: it has no list, as the built-in source of pushes; nothing of it is ever missing (F5-64). */
   readonly listing: boolean;
+  /**
+   * What its settings said last of its place among others. It is kept, because a source that the settings lack by now ranks as it did, and in
+   * every process alike (F5-59, 72). Missing: kept by an earlier version, and not configured since.
+   */
+  readonly rank?: SourceRank;
   /** `draining`: it has left the configuration, nothing is read, its specs retire (F5-23). `disabled`: nothing is read and nothing retires (F5-28). */
   readonly mode: "active" | "draining" | "disabled";
   /** Who has taken a draining source out of use by a word of their own: the guard does not hold that up. `null`: the configuration lacks it, and the guard does. */
@@ -79,6 +84,13 @@ export interface SourceData {
   /** Repositories that lacked the tag that is read of them, and are no services, in the last complete reading. Missing: none. */
   readonly untagged?: number;
   readonly counts: SpecCounts;
+}
+
+export interface SourceRank {
+  /** The higher wins. */
+  readonly priority: number;
+  /** Whether it may take over a service of another source that has retired there (F5-59). */
+  readonly failover: boolean;
 }
 
 export type SpecCounts = { readonly [State in SpecState]: number };
@@ -278,6 +290,10 @@ export function isOffered(data: SourceData, record: SpecRecord): record is Servi
 /** By a person, until a person restores it. */
 export function isWithdrawn(record: SpecRecord): boolean {
   return record.kind === "service" && record.state.kind === "retired" && record.state.reason === "withdrawn";
+}
+
+export function isSameRank(one: SourceRank | undefined, other: SourceRank | undefined): boolean {
+  return one?.priority === other?.priority && one?.failover === other?.failover;
 }
 
 /** A source that nothing is known of yet. */
