@@ -213,7 +213,10 @@ export interface Change {
   readonly lane: string;
   /** The epoch from now on: the expected one, or one higher where the lease is taken; for a new record, where to begin. */
   readonly epoch: number;
-  /** "keep" leaves owner and end of the lease as they are. */
+  /**
+   * "keep" leaves owner and end of the lease as they are. One of the same owner and epoch is never shortened, nor the due time that stands
+   * for it: the change may have been under way for longer than a renewal (J3).
+   */
   readonly lease: Lease | null | "keep";
   /** "keep" leaves the due time as it is. */
   readonly dueAt: number | null | "keep";

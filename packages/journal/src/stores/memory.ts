@@ -26,6 +26,7 @@ import type {
   WorkRange,
 } from "../store.js";
 import { setAsideLabel } from "../store.js";
+import { leaseAfter } from "./lease-after.js";
 
 export interface MemoryStoreOptions {
   /** The store's clock, in milliseconds since 1970. */
@@ -103,8 +104,7 @@ class MemoryStore implements Store {
       epoch: change.epoch,
       state: change.state,
       lane: change.lane,
-      dueAt: change.dueAt === "keep" ? before.dueAt : change.dueAt,
-      lease: change.lease === "keep" ? before.lease : change.lease,
+      ...leaseAfter(change, before),
     };
     for (const seq of change.deleteEntries) target.entries.delete(seq);
     for (const entry of entries) target.entries.set(entry.seq, entry);

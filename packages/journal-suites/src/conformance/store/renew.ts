@@ -56,6 +56,23 @@ export const renewTests: StoreTests = {
     assert.deepEqual(await fixture.record("k"), { ...changed, lease: { owner: "runner", until }, dueAt: until });
   },
 
+  "J3: a change that was under way for longer than a renewal does not shorten the lease, nor the due time that stands for it":
+    async (fixture) => {
+      const held = await fixture.createHeld("k", "runner");
+      fixture.clock.advance(10_000);
+      assert.deepEqual(await fixture.store.renew("runner", [held], 50_000), ["k"]);
+      const until = fixture.clock.now() + 50_000;
+      const late = await fixture.change(held, { lease: held.lease, dueAt: held.dueAt });
+      assert.deepEqual(await fixture.record("k"), { ...late, lease: { owner: "runner", until }, dueAt: until });
+      // Work that is due earlier is so still.
+      const sooner = await fixture.change(late, { lease: held.lease, dueAt: fixture.clock.now() });
+      assert.deepEqual(await fixture.record("k"), { ...sooner, lease: { owner: "runner", until } });
+      // It ends where it is given back, or taken under another epoch.
+      const taken = await fixture.change(sooner, { epoch: held.epoch + 1, lease: held.lease, dueAt: held.dueAt });
+      assert.deepEqual(await fixture.record("k"), taken);
+      assert.deepEqual((await fixture.change(taken, { lease: null })).lease, (await fixture.record("k"))?.lease);
+    },
+
   "J3: a lease that ran out and that nobody took is still held": async (fixture) => {
     const held = await fixture.createHeld("k", "runner");
     fixture.clock.advance(leaseMs + 1);

@@ -1,4 +1,5 @@
 import type { Change, Lease } from "../../store.js";
+import { leaseAfter } from "../lease-after.js";
 
 /** A record as the server has it, locked for this transaction. */
 export interface Locked {
@@ -25,7 +26,7 @@ export interface Write {
 
 /** J2: a change is carried out if the record is at what it expects. A new record gets `newId`. */
 export function decideCommit(change: Change, found: Locked | undefined, newId: number): CommitDecision {
-  const { expected, dueAt, lease } = change;
+  const { expected } = change;
   const asExpected =
     found === undefined
       ? expected === null
@@ -39,7 +40,6 @@ export function decideCommit(change: Change, found: Locked | undefined, newId: n
     isNew: found === undefined,
     firstSeq: seq + 1,
     seq: seq + change.entries.length,
-    dueAt: dueAt === "keep" ? (found?.dueAt ?? null) : dueAt,
-    lease: lease === "keep" ? (found?.lease ?? null) : lease,
+    ...leaseAfter(change, found),
   };
 }

@@ -130,9 +130,17 @@ function statement({ resource, resourceId, entry, channel }: Schema, besides: st
       update ${resource} as r
       set
         seq = c.seq, epoch = c.epoch, lane = c.lane, state = c.state,
-        due_at = case when c.keep_due then r.due_at else c.due_at end,
+        due_at = case
+          when c.keep_due then r.due_at
+          when c.due_at = c.lease_until and c.lease_owner = r.lease_owner and c.epoch = r.epoch then greatest(c.due_at, r.lease_until)
+          else c.due_at
+        end,
         lease_owner = case when c.keep_lease then r.lease_owner else c.lease_owner end,
-        lease_until = case when c.keep_lease then r.lease_until else c.lease_until end
+        lease_until = case
+          when c.keep_lease then r.lease_until
+          when c.lease_owner = r.lease_owner and c.epoch = r.epoch then greatest(c.lease_until, r.lease_until)
+          else c.lease_until
+        end
       from change as c
       where
         c.expected_seq is not null

@@ -1,4 +1,5 @@
 import type { Label } from "../../store.js";
+import { leaseAfter } from "../lease-after.js";
 import type { WrittenChange } from "./change-cells.js";
 import type { Connection } from "./connection.js";
 
@@ -59,13 +60,12 @@ export class ChangeWriter {
     const [id, seq, epoch, lane, dueAt, owner, until] = found;
     if (seq !== expected.seq || epoch !== expected.epoch) return undefined;
     setState.run(seq + change.entries.length, change.epoch, change.state, id);
-    const newDueAt = change.dueAt === "keep" ? dueAt : change.dueAt;
-    if (newDueAt !== dueAt || change.lane !== lane) setDue.run(change.lane, newDueAt, id);
-    if (change.lease !== "keep") {
-      const newOwner = change.lease?.owner ?? null;
-      const newUntil = change.lease?.until ?? null;
-      if (newOwner !== owner || newUntil !== until) setLease.run(newOwner, newUntil, id);
-    }
+    const lease = owner === null || until === null ? null : { owner, until };
+    const after = leaseAfter(change, { epoch, lease, dueAt });
+    if (after.dueAt !== dueAt || change.lane !== lane) setDue.run(change.lane, after.dueAt, id);
+    const newOwner = after.lease?.owner ?? null;
+    const newUntil = after.lease?.until ?? null;
+    if (newOwner !== owner || newUntil !== until) setLease.run(newOwner, newUntil, id);
     return id;
   }
 

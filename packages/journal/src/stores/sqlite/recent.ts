@@ -1,4 +1,5 @@
 import type { Change, StoredRecord, StoredResource } from "../../store.js";
+import { leaseAfter } from "../lease-after.js";
 import type { Request, WriterAnswer } from "./protocol.js";
 
 /** So many resources in each of two generations, and so many characters of theirs. */
@@ -83,22 +84,22 @@ export class Recent {
 
   /** What was just written is read next: by the engine that runs it, by the platform that polls it. */
   #learn(change: Change): void {
-    const { key, expected, lane, state, epoch, lease, dueAt } = change;
+    const { key, expected, lane, state, epoch } = change;
     const before = this.#young.get(key) ?? this.#old.get(key);
     this.#forget(key);
     // Read after a later change was made, but before this one was told of: the older one must not come back.
     const isBefore = before?.record.seq === expected?.seq && before?.record.epoch === expected?.epoch;
     const known = isBefore ? before : undefined;
     if (before !== undefined && known === undefined) return;
-    if (known === undefined && (lease === "keep" || dueAt === "keep")) return;
+    // Lease and due time may be what they were.
+    if (known === undefined && expected !== null) return;
     const record: StoredRecord = {
       key,
       seq: (expected?.seq ?? 0) + change.entries.length,
       epoch,
       state,
       lane,
-      dueAt: dueAt === "keep" ? (known?.record.dueAt ?? null) : dueAt,
-      lease: lease === "keep" ? (known?.record.lease ?? null) : lease,
+      ...leaseAfter(change, known?.record),
     };
     const parts = new Map(known?.parts);
     for (const id of change.deleteParts) parts.set(id, null);
