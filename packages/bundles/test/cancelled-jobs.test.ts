@@ -6,13 +6,14 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { createBroker, type Work } from "@osbert/broker";
 import { serve } from "@osbert/broker/http";
+import { testBroker } from "@osbert/broker/testing";
 import { type Json, type Look, openJournal } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
 import { sqliteStore } from "@osbert/journal/sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { OrphanedJobs } from "../src/catalog/orphaned-jobs.js";
 import { stopJobsOf } from "../src/catalog/run-action.js";
-import { openProcessRunner, type Runner } from "../src/index.js";
+import { openProcessRunner, type Runner, RunnerError } from "../src/index.js";
 import { bundleSpec, limits } from "./bundle-jobs.js";
 import { bundleFolder, folderServices } from "./folder-services.js";
 
@@ -250,8 +251,10 @@ test("a second provision of an instance, after one that failed and after a depro
 
 test.each([
   ["had been started", { "start 1": true }, true],
+  ["had been started, and the second was given up", { "begun 1": true, "start 1": false }, true],
   ["had ended", { "end 1": null }, true],
   ["was never started", {}, false],
+  ["was never started, and given up", { "start 1": false }, false],
 ])("of two provisions whose steps have the same names, the job of the first %s", async (_, first, hasBegun) => {
   const directory = await bundleFolder();
   const files = async () => directory;
@@ -265,3 +268,46 @@ test.each([
   const nothingSaid = async () => expect.unreachable("nothing of it ran");
   expect(await stopJobsOf({ runner }, operation, steps, nothingSaid)).toBe(hasBegun);
 });
+
+test.each([
+  ["was tried", "tried"],
+  ["was tried and given up", "given up"],
+] as const)(
+  "an instance whose bundle %s, and could never be started, is deleted without a run of it",
+  async (_, until) => {
+    const { bundles } = await slowBundle();
+    const asked: string[] = [];
+    const givenUp: string[] = [];
+    const runner: Runner = {
+      ...{ name: "none", place: "here", jobs: async () => [], log: async () => "" },
+      start: async ({ action }) => {
+        asked.push(action);
+        throw new RunnerError("image forbidden", "the registry wants a password");
+      },
+      look: async () => ({ kind: "unknown" }),
+      output: async (_id, from) => ({ lines: [], next: from }),
+      stop: async (id) => void givenUp.push(id),
+      forget: async () => undefined,
+    };
+    const flow = await testBroker({ services: await folderServices(bundles, { runner: async () => runner }) });
+    onTestFinished(() => flow.stop());
+    await expect.poll(async () => (await flow.request("GET", "/v2/catalog")).status, patience).toBe(200);
+    expect((await flow.provision("i1")).status).toBe(202);
+    const last = async () => (await flow.request("GET", "/v2/service_instances/i1/last_operation")).body;
+    const later = async (state: () => Promise<unknown>, ms: number) => {
+      await flow.advance(ms);
+      return state();
+    };
+    const tries = async () => (until === "tried" ? asked.length : givenUp.length);
+    await expect.poll(() => later(tries, 20_000), patience).toBeGreaterThan(0);
+    const why = async () => (await last()).description;
+    await expect.poll(() => later(why, 1_000), patience).toContain("wants a password");
+    const { services } = (await flow.request("GET", "/v2/catalog")).body;
+    const ids = { service_id: services[0].id, plan_id: services[0].plans[0].id };
+    const query = new URLSearchParams({ ...ids, accepts_incomplete: "true" });
+    await flow.request("DELETE", `/v2/service_instances/i1?${query}`);
+    const state = async () => (await last()).state ?? "gone";
+    await expect.poll(() => later(state, 1_000), patience).toMatch(/gone|succeeded/);
+    expect(asked).not.toContain("deprovision");
+  },
+);

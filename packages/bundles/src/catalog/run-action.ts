@@ -62,12 +62,18 @@ const readEveryMs = 1_000;
 const elsewhereMs = 2_000;
 /** A job that nobody is known to have started is not started later than this, so that others can tell when it must have ended. */
 const startWithinMs = 600_000;
+const notStarted = "nobody has started it in time";
 /** A job's time limit does not count its start, its grace and what is done after its end. */
 const slackMs = 120_000;
 
-/** The steps under which a job is recorded before it is started, so that whoever undoes the operation can stop it; its start; and its end. */
+/**
+ * The steps under which a job is recorded before it is started, so that whoever undoes the operation can stop it; whether it was started; that
+ * a provision has begun something; and its end. The third is never recorded of what was not started: steps of a later operation take the
+ * place of those of an earlier one by name, and a start that was given up must not hide one that was not.
+ */
 const jobStep = (start: number) => `job ${start}`;
 const startStep = (start: number) => `start ${start}`;
+const begunStep = (start: number) => `begun ${start}`;
 const endStep = (start: number) => `end ${start}`;
 
 /** Which of these a step is, by its name. `prefix`: of an operation that does the work of several. */
@@ -121,12 +127,14 @@ export async function runAction(ports: ActionPorts, operation: Work, request: Ac
     first ??= job.idempotencyKey;
     const { end, output } = await runJob(ports, operation, { ...request, idempotencyKey: first }, job, start);
     if (end.kind !== "lost" && end.kind !== "try again") return { end, output };
-    if (end.kind === "lost") operation.describe("what ran the bundle was lost; it is started again");
+    // Why it could not be started was said when it was tried.
+    if (end.kind === "lost" && end.why !== notStarted)
+      operation.describe("what ran the bundle was lost; it is started again");
     const asked = end.kind === "try again" ? end.afterSeconds : null;
     const ms = asked === null ? tryAgainMs(start) : asked * 1_000;
     await operation.sleep(`before start ${start + 1}`, ms);
   }
-  const reason = `the bundle asked to be tried again, or was lost, ${mostStarts} times`;
+  const reason = `the bundle asked to be tried again, was lost, or could not be started, ${mostStarts} times`;
   return { end: { kind: "failed", reason }, output: noOutput };
 }
 
@@ -169,7 +177,9 @@ async function runJob(
       },
       { everyMs: elsewhereMs },
     );
-    if (!started) return lost("nobody has started it in time");
+    if (!started) return lost(notStarted);
+    // Before it can end: what it has made is to be undone, whatever becomes of the rest.
+    if (request.action === "provision") await operation.step(begunStep(start), () => true);
     if (isHere) tell({ kind: "job watched", ...facts });
     isWatched = isHere;
     // From the first line again in each attempt: to keep twice what was said changes nothing.
@@ -322,8 +332,9 @@ export async function stopJobsOf(
       await runner.forget(job.id).catch(() => undefined);
     }
     // Steps of several operations may be among these: one that named its job and could not start it hides the job of an earlier one by the
-    // same name, of which the runner is not asked then. What that one has recorded beyond tells of it.
-    if (stopped !== false || hasEnded || steps.has(startStep(start))) hasBegun = true;
+    // same name, of which the runner is not asked then. What that one has recorded beyond tells of it. A start that was given up has begun nothing.
+    const wasStarted = steps.has(begunStep(start)) || steps.get(startStep(start)) === true;
+    if (stopped !== false || hasEnded || wasStarted) hasBegun = true;
   }
   return hasBegun;
 }
