@@ -59,8 +59,14 @@ export class OrphanedJobs {
   async #forgetLater(id: string): Promise<void> {
     const now = this.#ports.journal().now();
     const since = this.#over.get(id);
-    if (since === undefined) this.#over.set(id, now);
-    else if (now - since >= forgetAfterMs) await this.#ports.runner().forget(id);
+    if (since !== undefined && now - since < forgetAfterMs) return;
+    this.#over.set(id, now);
+    // What cannot be removed has ended, and keeps nobody from the next action. It is tried again as much later.
+    if (since !== undefined)
+      await this.#ports
+        .runner()
+        .forget(id)
+        .catch(() => undefined);
   }
 
   async #isOver({ key, id }: JobOperation): Promise<boolean> {

@@ -83,7 +83,10 @@ export interface Runner {
   start(job: Job, signal: AbortSignal): Promise<void>;
   /** Waits up to `waitMs` for the job's end, and answers at once when that comes. */
   look(id: string, options: { readonly waitMs: number; readonly signal: AbortSignal }): Promise<JobState>;
-  /** The jobs at its place that run, or have ended and were not forgotten, whoever started them. */
+  /**
+   * The jobs at its place that run, or have ended and were not forgotten, whoever started them. It ends nothing and waits for no job: each
+   * start of any bundle asks for it.
+   */
   jobs(): Promise<readonly KnownJob[]>;
   /** What it has printed on standard output from a byte on, whole lines only; and where to read on. */
   output(id: string, from: number): Promise<{ readonly lines: readonly string[]; readonly next: number }>;

@@ -72,6 +72,7 @@ export interface JobFoldersOptions {
  *   kept.json    what becomes of input.json when it has ended: the same without the operator's secrets
  *   secrets      these, as files; gone when it has ended
  *   log          what is left of out and err when it is forgotten
+ *   lost         empty: its process was killed, and all that was left of it has ended
  *
  * The order of effects in `start`: the folder is made whole under another name, and gets its own by a rename, which succeeds for one of all
  * who try. Then a process is spawned that claims the job before it does anything else. Killed before the rename: a nameless folder is left,
@@ -100,7 +101,8 @@ const maxReadBytes = 1_048_576;
 const hourMs = 3_600_000;
 const keptLog = "log";
 /** What is left of a job that is forgotten: how it ended, and how to read its log. */
-const keptFiles: readonly string[] = [keptLog, "exit", "claim", "job.json"];
+const lostMark = "lost";
+const keptFiles: readonly string[] = [keptLog, lostMark, "exit", "claim", "job.json"];
 const defaultGraceMs = 5_000;
 
 /** To stop a job takes its grace and a moment. What takes so much longer hangs in the kernel. */
@@ -171,8 +173,9 @@ class JobFolders implements Runner {
     const found: KnownJob[] = [];
     for (const id of await readdir(this.#running)) {
       const folder = this.#folder(id);
-      const kind = await this.#state(folder).then((state) => state.kind, mayRun);
-      if (kind !== "unknown") found.push({ id, operation: await operationOf(folder) });
+      const { kind } = await readRecord(folder);
+      // What a lost one has left is ended by whoever looks at it or stops it: of one instance, and not of all that somebody asks for.
+      if (kind === "claimed" || kind === "ended") found.push({ id, operation: await operationOf(folder) });
       // One that is unknown may be about to be started.
       else if (await isOlder(join(this.#running, id), hourMs)) {
         await this.#abandon(folder);
@@ -241,7 +244,7 @@ class JobFolders implements Runner {
   /**
    * The log is written first, without the secrets, which nobody can tell from the rest when these have gone. Killed before it has its name:
    * nothing has changed. After: it is read instead of what was printed, and the next call removes what is left. The job is told of until all
-   * is gone.
+   * is gone. What cannot be removed, as files that a container's user has left, is thrown when all else is gone.
    */
   async forget(id: string, secrets: readonly unknown[] = []): Promise<void> {
     const folder = this.#folder(id);
@@ -253,8 +256,10 @@ class JobFolders implements Runner {
       await writeFile(made, redact(await this.log(id, maxReadBytes), secrets), { mode: 0o600 });
       await rename(made, join(folder, keptLog));
     }
+    const failures: unknown[] = [];
     for (const name of names.filter((each) => !keptFiles.includes(each)))
-      await rm(join(folder, name), { recursive: true, force: true });
+      await rm(join(folder, name), { recursive: true, force: true }).catch((error: unknown) => failures.push(error));
+    if (failures.length > 0) throw failures[0];
     await rm(join(this.#running, id), { force: true });
   }
 
@@ -286,9 +291,13 @@ class JobFolders implements Runner {
     // It may have ended between the two looks.
     const again = await readRecord(folder);
     if (again.kind === "ended") return again.state;
-    // Nothing of it goes on when it is told to be lost: it will be started again.
-    await this.#options.end(basename(folder), folder);
-    await dropSecrets(folder);
+    // Nothing of it goes on when it is told to be lost: it will be started again. Killed before that is written down: it is ended once more.
+    if (!(await wasLost(folder))) {
+      await this.#options.end(basename(folder), folder);
+      await dropSecrets(folder);
+      // On a disk that is full it is found out anew each time.
+      await writeFile(join(folder, lostMark), "", { mode: 0o600 }).catch(() => undefined);
+    }
     const why = record.claim.boot === this.#boot ? "its process was killed" : "the machine was restarted while it ran";
     return { kind: "lost", why };
   }
@@ -362,10 +371,10 @@ class JobFolders implements Runner {
   }
 }
 
-/** What is left of it cannot be ended now: that is no reason not to tell of the others. */
-function mayRun(error: unknown): "running" {
-  if (error instanceof RunnerError && error.failure === "not stopped") return "running";
-  throw error;
+/** Whether it was found out before: a job has a log of its own when it is forgotten, which it is not before all of it has ended. */
+async function wasLost(folder: string): Promise<boolean> {
+  for (const name of [lostMark, keptLog]) if ((await stat(join(folder, name)).catch(() => null)) !== null) return true;
+  return false;
 }
 
 async function isOlder(path: string, ms: number): Promise<boolean> {
