@@ -4,7 +4,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, utimes, writeFi
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { required } from "../../../tools/required.js";
 import { findProgram } from "../../../tools/server-process.js";
 import { openProcessRunner, type ProcessRunnerOptions } from "../src/runners/process-runner.js";
@@ -269,3 +269,27 @@ if (required("a small disk", isRoot ? {} : { leftOut: "root can mount one" })) {
     }
   });
 }
+
+/** A program that leaves a process behind which nobody finds: it has nothing of the job's environment, and holds what it prints to. */
+function leavingBehind(pids: string, then: string): string {
+  return `env -i setsid /bin/sh -c 'echo $$ >>${pids}; exec sleep 120' &\nuntil [ -s ${pids} ]; do sleep 0.05; done\n${then}`;
+}
+
+test.each([
+  ["ends when its program has", "echo done; exit 0", "exit"],
+  ["can be stopped", "sleep 120", "stopped"],
+])("without a sandbox, a job whose output is held by a process that it has left behind %s", async (_, then, cause) => {
+  const runner = await open({ unsandboxed: true, graceMs: 500 });
+  const pids = join(home, randomUUID());
+  await writeFile(pids, "");
+  const each = await job(leavingBehind(pids, then));
+  await runner.start(each, signal);
+  const left = async () => Number((await readFile(pids, "utf8")).trim());
+  await expect.poll(left, { timeout: 30_000 }).toBeGreaterThan(0);
+  const pid = await left();
+  onTestFinished(() => void process.kill(pid, "SIGKILL"));
+  if (cause === "stopped") await runner.stop(each.id);
+  expect(await runner.look(each.id, { waitMs: 20_000, signal })).toMatchObject({ kind: "ended", cause });
+  expect((await readFile(`/proc/${pid}/cmdline`, "utf8")).startsWith("sleep")).toBe(true);
+  if (cause === "exit") expect((await runner.output(each.id, 0)).lines).toEqual(["done"]);
+});

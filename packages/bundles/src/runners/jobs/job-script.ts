@@ -16,8 +16,9 @@
  * 2. Only now it runs the program, in a session of its own, so that all of its group can be ended while this shell lives on;
  *    and `beside.sh`, if there is one, as long as the program runs.
  * 3. The program has ended: what is left of its group is killed, and of what `finish.sh` knows of; that may also find another cause,
- *    or that something may be left: then the end is not written, and whoever looks ends it before it calls the job lost. What is left in the pipes is written to `out` and `err`. The operator's secrets go: `kept.json`, the input without them, takes the place of
- *    `input.json`, and the folder `secrets` is removed.
+ *    or that something may be left: then the end is not written, and whoever looks ends it before it calls the job lost. What is left in the
+ *    pipes is written to `out` and `err`, for two seconds and the grace: where there is no sandbox, a process that nobody finds may hold them
+ *    for ever. The operator's secrets go: `kept.json`, the input without them, takes the place of `input.json`, and the folder `secrets` is removed.
  * 4. `exit` is overwritten, in place and in one write: its bytes are there since the job was placed, so that a disk that is full meanwhile
  *    cannot take the end of the job away. Killed before: lost. After: ended.
  *
@@ -49,9 +50,12 @@ start_time @{stat##*) }
 echo "$$ $start $boot" >"claim.$$" && ln "claim.$$" claim 2>/dev/null || exit 1
 exec 3>&-
 
-# Output is kept as it comes. The limit is on the file of this one process (153: SIGXFSZ), not on those that the program writes.
+# Output is kept as it comes, from a file descriptor. The limit is on the file of this one process (153: SIGXFSZ), not on those that the
+# program writes. Until the cause is told, this shell has the pipe open, too: the program must not end by it first. TERM ends it with what it has.
 keep() {
-  prlimit --core=0 --fsize="$bytes" cat >"$1" 2>/dev/null
+  trap 'kill "$reader" 2>/dev/null; exit 0' TERM
+  prlimit --core=0 --fsize="$bytes" cat <&"$2" >"$1" 2>/dev/null & reader=$!
+  wait "$reader"
   case $? in 0) ;; 153) kill -s USR1 $$ ;; *) kill -s USR2 $$ ;; esac
 }
 mkfifo out.pipe err.pipe || { echo "1 disk" 1<>exit; exit 1; }
@@ -60,8 +64,8 @@ mkfifo out.pipe err.pipe || { echo "1 disk" 1<>exit; exit 1; }
 exec 4<>out.pipe 5<out.pipe 6>out.pipe
 exec 4<>err.pipe 7<err.pipe 8>err.pipe
 exec 4>&-
-(exec <&5 5<&- 6>&- 7<&- 8>&-; keep out) & out=$!
-(exec <&7 5<&- 6>&- 7<&- 8>&-; keep err) & err=$!
+(exec 6>&- 7<&- 8>&-; keep out 5) & out=$!
+(exec 5<&- 6>&- 8>&-; keep err 7) & err=$!
 OSBERT_INPUT=$input setsid "$@" <input.json >&6 2>&8 5<&- 6>&- 7<&- 8>&- & program=$!
 exec 5<&- 6>&- 7<&- 8>&-
 setsid sh -c 'sleep "$1"; kill -s ALRM "$2"' - "$timeout" $$ & watch=$!
@@ -79,8 +83,10 @@ kill -s KILL -- "-$program" 2>/dev/null
 [ ! -e finish.sh ] || . ./finish.sh
 [ ! -e kept.json ] || mv -f kept.json input.json
 [ ! -e secrets ] || rm -rf secrets
+setsid sh -c 'sleep 2; sleep "$1"; kill "$2" "$3"' - "$grace" "$out" "$err" 2>/dev/null & holding=$!
 await "$out"
 await "$err"
+kill -s KILL -- "-$holding" 2>/dev/null
 [ -n "$left" ] || echo "$program_code $cause" 1<>exit
 kill -s KILL -- "-$watch" @{killer:+"-$killer"} @{beside:+"-$beside"} 2>/dev/null
 rm -f out.pipe err.pipe claim.*
