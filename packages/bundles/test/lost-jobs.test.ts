@@ -1,9 +1,13 @@
+import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
+import { readdir, readFile, readlink, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { OrphanedJobs } from "../src/catalog/orphaned-jobs.js";
+import type { BundleSpec } from "../src/formats/bundle-spec.js";
 import { openContainerRunner, type Runner } from "../src/index.js";
+import { livesFunction } from "../src/runners/jobs/job-script.js";
 import { bundleSpec, limits } from "./bundle-jobs.js";
 import { bundleFolder } from "./folder-services.js";
 
@@ -12,8 +16,13 @@ import { bundleFolder } from "./folder-services.js";
 const { signal } = new AbortController();
 const patience = { timeout: 30_000 };
 const id = "lost-provision-1";
+const run = promisify(execFile);
 
-async function lostJob() {
+/** `until`: it is killed then. */
+async function lostJob(
+  part: Partial<BundleSpec> = {},
+  until: (folder: string) => Promise<void> = async () => undefined,
+) {
   const directory = await bundleFolder();
   const [engine, asked, down] = ["engine", "asked", "down"].map((name) => join(directory, name)) as [
     ...[string, string, string],
@@ -32,10 +41,11 @@ esac
   const runner = await open();
   const artifact = { kind: "files", repository: "x", digest: `sha256:${"0".repeat(64)}` } as const;
   const operation = { key: "/i1", id: "over" };
-  const spec = bundleSpec({ command: ["run"] });
+  const spec = bundleSpec({ command: ["run"], ...part });
   await runner.start({ id, action: "provision", spec, artifact, input: {}, limits, operation }, signal);
   const folder = join(jobs, "jobs", id);
   const [pid = ""] = (await readFile(join(folder, "claim"), "utf8")).split(" ");
+  await until(folder);
   process.kill(Number(pid), "SIGKILL");
   await expect.poll(() => isGone(pid), patience).toBe(true);
   const questions = async () => (await readFile(asked, "utf8").catch(() => "")).split("\n").filter(Boolean).length;
@@ -108,4 +118,37 @@ test("a job that cannot be forgotten keeps no action of its instance from being 
     now += 86_400_000;
   }
   expect(tries).toBe(3);
+});
+
+test("what watches a job's files ends with a script that was killed", async () => {
+  const { folder } = await lostJob({ format: "apb", runtime: 1 }, async (its) => {
+    await expect.poll(async () => (await besides(its)).length, patience).toBeGreaterThan(0);
+  });
+  await expect.poll(() => besides(folder), patience).toEqual([]);
+});
+
+/** Processes of its script that run beside the program. */
+async function besides(folder: string): Promise<readonly string[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => "");
+      const command = cwd === folder ? await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "") : "";
+      return command.includes("beside.sh") ? [pid] : [];
+    }),
+  );
+  return found.flat();
+}
+
+test("a signal for a job's script is not sent to whoever has its number later", async () => {
+  const stat = await readFile("/proc/self/stat", "utf8");
+  const start = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+  const lives = (pid: string, since: string) =>
+    run("/bin/sh", ["-c", `${livesFunction}\nif lives "$1" "$2"; then echo yes; else echo no; fi`, "-", pid, since]);
+  const answers = [
+    await lives(String(process.pid), start),
+    await lives(String(process.pid), `${Number(start) - 1}`),
+    await lives("4194305", start),
+  ];
+  expect(answers.map(({ stdout, stderr }) => stdout + stderr)).toEqual(["yes\n", "no\n", "no\n"]);
 });

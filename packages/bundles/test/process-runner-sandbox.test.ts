@@ -230,6 +230,27 @@ if (hasBubblewrap && required("a sandbox of root's", isRoot ? {} : { leftOut: "t
 }
 
 if (required("a folder that root cannot remove", isRoot ? {} : { leftOut: "root can mount one" })) {
+  test("what of a job cannot be removed keeps nothing else of it when it is forgotten, and it is told of still", async () => {
+    const directory = join(home, "unforgettable");
+    const runner = await open({ unsandboxed: true, directory });
+    const each = await job("echo said; exit 0");
+    await end(runner, each);
+    const folder = join(directory, "jobs", each.id);
+    // Before `out` and `input.json` in the order of the alphabet, and after them.
+    const stubborn = ["a-mount", "tmp"].map((name) => join(folder, name));
+    await mkdir(stubborn[0] ?? "");
+    for (const path of stubborn) await run("mount", ["-t", "tmpfs", "tmpfs", path]);
+    try {
+      await expect(runner.forget(each.id)).rejects.toMatchObject({ code: "EBUSY" });
+      expect((await readdir(folder)).sort()).toEqual(["a-mount", "claim", "exit", "job.json", "log", "tmp"]);
+      expect((await runner.jobs()).map(({ id }) => id)).toEqual([each.id]);
+    } finally {
+      for (const path of stubborn) await run("umount", ["--lazy", path]);
+    }
+    await runner.forget(each.id);
+    expect(await runner.jobs()).toEqual([]);
+  });
+
   test("an old folder that cannot be removed keeps no runner from opening, and no other one from going", async () => {
     const directory = join(home, "stubborn");
     const runner = await open({ unsandboxed: true, directory });

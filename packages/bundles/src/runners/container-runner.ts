@@ -12,6 +12,7 @@ import type { Artifact, Digest } from "../sources/source.js";
 import { exitCodes } from "./action-output.js";
 import { classicFiles, maxCredentialsBytes, maxStateBytes, stateFiles } from "./jobs/classic-output.js";
 import { type Launch, openJobFolders } from "./jobs/job-folders.js";
+import { livesFunction } from "./jobs/job-script.js";
 import type { Job, Runner } from "./runner.js";
 import { RunnerError, type RunnerFailure } from "./runner-error.js";
 
@@ -125,7 +126,9 @@ async function launch(
         folders: [classicFiles.state],
         files: { [classicFiles.termination]: "", ...stateFiles(isJsonObject(state) ? state : {}) },
       },
-      beside: (takesCredentials ? asking : "") + spaceScript(Math.max(job.limits.outputBytes, maxStateBytes)),
+      beside:
+        `${livesFunction}\n${takesCredentials ? asking : ""}` +
+        spaceScript(Math.max(job.limits.outputBytes, maxStateBytes)),
     }),
   };
 }
@@ -233,6 +236,7 @@ async function finish(id: string, folder: string, env: Readonly<Record<string, s
 function credentialsScript(engine: string, name: string, maxBytes: number): string {
   return `(
 until [ "$(cat answered 2>/dev/null)" = 0 ] && [ -s credentials.new ]; do
+  lives "$1" "$2" || exit
   [ ! -e answered ] || sleep 1
   { ${engine} exec ${name} broker-bind-creds 2>/dev/null; echo $? >answered; } | {
     prlimit --core=0 --fsize=${maxBytes} cat >credentials.new 2>/dev/null
@@ -252,7 +256,7 @@ fi
 
 /** What a classic bundle writes outside of its container, where no limit of the engine holds, is looked at every second. */
 function spaceScript(maxBytes: number): string {
-  return `while sleep 1; do
+  return `while sleep 1 && lives "$1" "$2"; do
   bytes=$(du --summarize --total --bytes ${classicFiles.state} ${classicFiles.termination} 2>/dev/null | tail -n 1 | cut -f 1)
   [ "$bytes" -le ${maxBytes + emptyFolderBytes} ] || { kill -s USR1 "$1"; exit; }
 done

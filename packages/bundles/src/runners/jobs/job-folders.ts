@@ -35,7 +35,7 @@ export interface Launch {
   readonly finish: string;
   /** Shell: tells what runs to end. It fails where it cannot be told: then the program itself is. Default: that alone. */
   readonly stop?: string;
-  /** Shell, run in the job's folder as long as the program runs; its argument is the process of the job's script. */
+  /** Shell, run in the job's folder as long as the program runs; its arguments are the process of the job's script and the start time of that. It ends by itself when that was killed: see `livesFunction`. */
   readonly beside?: string;
   /** Folders and files in the job's folder that whoever runs in a container may write; files by their paths, with what is in them. */
   readonly writable?: { readonly folders: readonly string[]; readonly files: Readonly<Record<string, string>> };

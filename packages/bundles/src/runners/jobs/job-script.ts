@@ -1,4 +1,15 @@
 /**
+ * Shell: whether a process is there, by its number and its start time. What a killed script has left asks before it sends it a signal: the
+ * number may be another's by then.
+ */
+export const livesFunction = `lives() {
+  read -r stat <"/proc/$1/stat" || return
+  since=$2
+  set -- @{stat##*) }
+  [ "@{20}" = "$since" ]
+} 2>/dev/null`.replaceAll("@{", "${");
+
+/**
  * What stands between the broker and a bundle's program: a POSIX shell, because it has to outlive the broker, to be there in a millisecond,
  * and to need nothing but coreutils and util-linux.
  *
@@ -28,6 +39,7 @@
  */
 export const jobScript = `boot=$1 timeout=$2 grace=$3 bytes=$4 input=$5
 shift 5
+lives='${livesFunction}'
 # Whoever sees the claim may send signals: they are heard before there is one.
 cause=exit program= killer= beside= left=
 end() {
@@ -68,8 +80,9 @@ exec 4>&-
 (exec 5<&- 6>&- 8>&-; keep err 7) & err=$!
 OSBERT_INPUT=$input setsid "$@" <input.json >&6 2>&8 5<&- 6>&- 7<&- 8>&- & program=$!
 exec 5<&- 6>&- 7<&- 8>&-
-setsid sh -c 'sleep "$1"; kill -s ALRM "$2"' - "$timeout" $$ & watch=$!
-if [ -e beside.sh ]; then setsid sh ./beside.sh $$ & beside=$!; fi
+setsid sh -c "$lives"'
+sleep "$1"; if lives "$2" "$3"; then kill -s ALRM "$2"; fi' - "$timeout" $$ "$start" & watch=$!
+if [ -e beside.sh ]; then setsid sh ./beside.sh $$ "$start" & beside=$!; fi
 # A signal that came before there was a program.
 if [ "$cause" != exit ]; then early=$cause cause=exit; end "$early"; fi
 
@@ -83,7 +96,8 @@ kill -s KILL -- "-$program" 2>/dev/null
 [ ! -e finish.sh ] || . ./finish.sh
 [ ! -e kept.json ] || mv -f kept.json input.json
 [ ! -e secrets ] || rm -rf secrets
-setsid sh -c 'sleep 2; sleep "$1"; kill "$2" "$3"' - "$grace" "$out" "$err" 2>/dev/null & holding=$!
+setsid sh -c "$lives"'
+sleep 2; sleep "$1"; if lives "$2" "$3"; then kill "$4" "$5"; fi' - "$grace" $$ "$start" "$out" "$err" 2>/dev/null & holding=$!
 await "$out"
 await "$err"
 kill -s KILL -- "-$holding" 2>/dev/null
