@@ -1,10 +1,10 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { testBroker } from "@osbert/broker/testing";
-import { systemClock } from "@osbert/journal";
+import { RetryLater, systemClock } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
 import { expect, onTestFinished, test } from "vitest";
-import { type BundleServicesOptions, type BundleSource, openProcessRunner } from "../src/index.js";
+import { type BundleServices, type BundleServicesOptions, type BundleSource, openProcessRunner } from "../src/index.js";
 import { bundleFolder, folderServices, writeBundle } from "./folder-services.js";
 
 const description = "osbert: 1\nname: notes\nversion: 1.0.0\ndescription: A test\ncommand: [sh, ./run.sh]\n";
@@ -108,6 +108,32 @@ test("a provision that a replica takes over which lacks its source yet waits for
   const state = async () => (await lacking.flow.lastOperation("i1")).body.state;
   await expect.poll(state, patiently).toBe("succeeded");
 }, 120_000);
+
+test("F5-58: a replica that has one of two sources with one id does not take its content for that of the other", async () => {
+  const store = memoryStore();
+  const id = "6b8d5a3e-5f1e-4a38-9c53-2d9f3f1f0a01";
+  const start = async (name: string) => {
+    const bundles = await bundleFolder();
+    await writeBundle(bundles, name, `id: ${id}\n${description.replace("notes", name)}${plans}`, "exit 0\n");
+    const change = (source: BundleSource) => ({ ...source, name, priority: name === "other" ? 1 : 0 });
+    const services = await folderServices(bundles, { change });
+    const flow = await testBroker({ services, store, journal: { clock: systemClock }, stderr: "nothing" });
+    onTestFinished(() => flow.stop());
+    const offered = async () => services.services?.map((service) => [service.name, service.revision]);
+    return { services, offered };
+  };
+  const first = await start("notes");
+  await expect.poll(first.offered, { timeout: 10_000 }).toMatchObject([["notes", expect.any(String)]]);
+  // Begins when the first has asked what sources there are.
+  const other = await start("other");
+  await expect.poll(other.offered, { timeout: 40_000 }).toMatchObject([["other", expect.any(String)]]);
+  const revision = (await other.offered())?.[0]?.[1] ?? "";
+  expect(await other.services.resolve(id, revision)).toMatchObject({ name: "other" });
+  await expect(first.services.resolve(id, revision)).rejects.toThrow("no source that this process knows has revision");
+  const accepted = (services: BundleServices) => services.judge?.accepted(id, revision, Date.now());
+  expect(await accepted(other.services)).toBeNull();
+  await expect(accepted(first.services)).rejects.toBeInstanceOf(RetryLater);
+}, 60_000);
 
 test("F5-34: a replica that has not mirrored a bundle fetches it again; what the source has lost it finds in a shared folder alone", async () => {
   const store = memoryStore();

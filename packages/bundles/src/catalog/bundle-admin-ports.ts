@@ -1,4 +1,4 @@
-import { instanceKey, type ServiceSource } from "@osbert/broker";
+import { instanceKey, type Service } from "@osbert/broker";
 import type { Attribution, Journal } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { AskedInstance, BundleAdminPorts } from "../admin/bundle-admin.js";
@@ -25,8 +25,11 @@ import { sourceEvents, sourceRun, sourceRuns } from "./source-runs.js";
 export interface AdministeredBundles {
   readonly journal: () => Journal;
   readonly options: Pick<BundleServicesOptions, "settings" | "pushed">;
-  readonly services: Pick<BundleAdminPorts, "refresh" | "decide" | "collectable"> &
-    Pick<ServiceSource, "resolve"> & { preview(sources: readonly BundleSource[]): Promise<readonly PreviewView[]> };
+  readonly services: Pick<BundleAdminPorts, "refresh" | "decide" | "collectable"> & {
+    preview(sources: readonly BundleSource[]): Promise<readonly PreviewView[]>;
+  };
+  /** A service at a revision. `undefined`: no source that this process knows has it. */
+  readonly find: (serviceId: string, revision: string) => Promise<Service | undefined>;
   readonly copies: SourceCopies;
   readonly configured: ConfiguredSources;
   readonly readings: SourceReadings;
@@ -75,7 +78,7 @@ export function bundleAdminPorts(bundles: AdministeredBundles): BundleAdminPorts
       const why = whyDangling({
         isInCode: (serviceId) => catalog.isInCode(serviceId),
         sources: copies.allStored().values(),
-        resolve: (serviceId, revision) => services.resolve(serviceId, revision),
+        find: bundles.find,
       });
       return danglingInstances(journal(), page, why);
     },

@@ -18,7 +18,7 @@ import { ConfiguredSources, checkNames, rankOf } from "./configured-sources.js";
 import { decideSource } from "./decide-source.js";
 import { HurryUnread } from "./hurry-unread.js";
 import { judgeRequests } from "./judge-requests.js";
-import { neighbouringRevisions, readNamed, readRevisions } from "./kept-sources.js";
+import { keptSources, neighbouringRevisions, readNamed, readRevisions } from "./kept-sources.js";
 import { OfferedBundles } from "./offered-bundles.js";
 import { OfferedCatalog } from "./offered-catalog.js";
 import { OneAtATime } from "./one-at-a-time.js";
@@ -143,6 +143,7 @@ class Bundles implements BundleServices {
     this.admin = bundleAdmin(
       bundleAdminPorts({
         ...{ journal, options, services: this, copies: this.#copies, configured: this.#configured },
+        find: (serviceId, revision) => this.#find(serviceId, revision),
         ...{ readings: this.#readings, catalog: this.#catalog, runner: () => this.#machine.runner },
         decide: (key, decision, by) => this.#decide(key, decision, by),
       }),
@@ -152,6 +153,8 @@ class Bundles implements BundleServices {
       entry: (serviceId) => this.#catalog.entry(serviceId),
       copies: () => this.#copies.all(),
       unread: () => this.#configured.unread(),
+      followsAll: async () =>
+        (await keptSources(journal())).every(({ identityName }) => this.#copies.isFollowed(sourceKey(identityName))),
       source: (identityName) => this.#configured.sourceOf(identityName),
       retiredMs: this.#operations.collectRules.retiredMs,
     });
@@ -212,7 +215,25 @@ class Bundles implements BundleServices {
     }
   }
 
+  /**
+   * Never answers that what is offered now may stand for the revision: of two sources with one id it may be the other's. This process may lack
+   * the source that has it; then another one goes on.
+   */
   async resolve(serviceId: string, revision: string): Promise<Service | undefined> {
+    if (this.#catalog.isInCode(serviceId)) return undefined;
+    const found = await this.#find(serviceId, revision);
+    if (found === undefined && this.#isKnown(serviceId))
+      throw new Error(`no source that this process knows has revision ${revision} of service ${serviceId}`);
+    return found;
+  }
+
+  #isKnown(serviceId: string): boolean {
+    return [...this.#copies.allStored().values()].some(({ specs }) =>
+      [...specs.values()].some((record) => record.kind !== "candidate" && record.serviceId === serviceId),
+    );
+  }
+
+  async #find(serviceId: string, revision: string): Promise<Service | undefined> {
     for (const [key, { data, specs }] of this.#copies.allStored()) {
       for (const [spec, record] of specs) {
         if (record.kind === "candidate" || record.serviceId !== serviceId) continue;

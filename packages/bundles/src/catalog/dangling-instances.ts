@@ -12,7 +12,7 @@ const defaultLimit = 100;
 export interface WhyDanglingPorts {
   readonly isInCode: (serviceId: string) => boolean;
   readonly sources: Iterable<StoredSource>;
-  readonly resolve: (serviceId: string, revision: string) => Promise<Service | undefined>;
+  readonly find: (serviceId: string, revision: string) => Promise<Service | undefined>;
 }
 
 /** Instances of which `why` says why their bundle cannot be found (F5-54), in the order of their keys. */
@@ -41,7 +41,7 @@ export async function danglingInstances(
 export function whyDangling({
   isInCode,
   sources,
-  resolve,
+  find,
 }: WhyDanglingPorts): (instance: InstanceService) => Promise<string | undefined> {
   const known = new Set<string>();
   for (const { specs } of sources)
@@ -52,7 +52,7 @@ export function whyDangling({
     if (!known.has(serviceId)) return "no source knows its service";
     if (revision === null) return undefined;
     const wanted = `${serviceId}@${revision}`;
-    const isFound = found.get(wanted) ?? (await resolve(serviceId, revision)) !== undefined;
+    const isFound = found.get(wanted) ?? (await find(serviceId, revision)) !== undefined;
     found.set(wanted, isFound);
     return isFound ? undefined : "its revision is not kept any more";
   };

@@ -22,6 +22,8 @@ export interface JudgePorts {
   readonly copies: () => readonly Pick<SourceCopy, "stored" | "refresh">[];
   /** Names of sources that have not been read to their end yet. */
   readonly unread: () => readonly string[];
+  /** Whether this process knows of all sources that there are. Others may have been added since it was configured, by other processes. */
+  readonly followsAll: () => Promise<boolean>;
   /** By its first name. `undefined`: this process is not configured with it. */
   readonly source: (identityName: string) => Source | undefined;
   /** As in the rules of collection. */
@@ -66,8 +68,11 @@ export function judgeRequests(ports: JudgePorts): ServiceJudge {
           isKnown = true;
         }
       }
-      if (isKnown) return notKept;
-      throw new RetryLater("no source that this process knows has the service", { afterMs: elsewhereMs });
+      // The source that has it may be one that this process lacks, and the record that of another source with the same id (F5-58).
+      if (isKnown && (await ports.followsAll())) return notKept;
+      throw new RetryLater("no source that this process knows has what the instance is made of", {
+        afterMs: elsewhereMs,
+      });
     },
   };
 }
