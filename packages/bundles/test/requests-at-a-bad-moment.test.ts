@@ -272,7 +272,7 @@ describe("F5-48: a spec that retires while a provision is accepted", () => {
     const accepted = (copies: readonly (typeof copy)[], digest: string) =>
       judgeRequests({
         ...{ isInCode: () => false, entry: () => undefined, unread: () => [], source: () => undefined },
-        ...{ copies: () => copies, followsAll: async () => true, retiredMs: hourMs },
+        ...{ copies: () => copies, followOthers: async () => false, retiredMs: hourMs },
       }).accepted(serviceId, digest, lab.now);
     expect(await accepted([copy], current.digest)).toBeNull();
     expect(await accepted([copy], "sha256:other")).toMatchObject({ kind: "refused", code: "service-retired" });

@@ -153,8 +153,7 @@ class Bundles implements BundleServices {
       entry: (serviceId) => this.#catalog.entry(serviceId),
       copies: () => this.#copies.all(),
       unread: () => this.#configured.unread(),
-      followsAll: async () =>
-        (await keptSources(journal())).every(({ identityName }) => this.#copies.isFollowed(sourceKey(identityName))),
+      followOthers: () => this.#followOthers(),
       source: (identityName) => this.#configured.sourceOf(identityName),
       retiredMs: this.#operations.collectRules.retiredMs,
     });
@@ -216,15 +215,34 @@ class Bundles implements BundleServices {
   }
 
   /**
-   * Never answers that what is offered now may stand for the revision: of two sources with one id it may be the other's. This process may lack
-   * the source that has it; then another one goes on.
+   * Never answers that what is offered now may stand for the revision: of two sources with one id (F5-58) it may be the other's. What is not found in
+   * any source is for another process, or for an operator to bring back.
    */
   async resolve(serviceId: string, revision: string): Promise<Service | undefined> {
     if (this.#catalog.isInCode(serviceId)) return undefined;
-    const found = await this.#find(serviceId, revision);
+    const find = () => this.#find(serviceId, revision);
+    const found = (await find()) ?? ((await this.#followOthers()) ? await find() : undefined);
     if (found === undefined && this.#isKnown(serviceId))
-      throw new Error(`no source that this process knows has revision ${revision} of service ${serviceId}`);
+      throw new Error(`no source has revision ${revision} of service ${serviceId}`);
     return found;
+  }
+
+  /**
+   * Sources that others have added since this process was configured, as it would follow them after a restart. Nothing is decided about them:
+   * who has them sees to that. Answers whether there were any.
+   */
+  async #followOthers(): Promise<boolean> {
+    let isAny = false;
+    await this.#inTurn(async () => {
+      for (const { identityName } of await keptSources(this.#journal())) {
+        const key = sourceKey(identityName);
+        if (this.#copies.isFollowed(key)) continue;
+        await this.#copies.follow(key);
+        isAny = true;
+      }
+      if (isAny) await this.#building.run();
+    });
+    return isAny;
   }
 
   #isKnown(serviceId: string): boolean {

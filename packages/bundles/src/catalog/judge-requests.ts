@@ -22,8 +22,8 @@ export interface JudgePorts {
   readonly copies: () => readonly Pick<SourceCopy, "stored" | "refresh">[];
   /** Names of sources that have not been read to their end yet. */
   readonly unread: () => readonly string[];
-  /** Whether this process knows of all sources that there are. Others may have been added since it was configured, by other processes. */
-  readonly followsAll: () => Promise<boolean>;
+  /** Has copies also of sources that other processes have added since this one was configured. Answers whether there were any. */
+  readonly followOthers: () => Promise<boolean>;
   /** By its first name. `undefined`: this process is not configured with it. */
   readonly source: (identityName: string) => Source | undefined;
   /** As in the rules of collection. */
@@ -60,21 +60,33 @@ export function judgeRequests(ports: JudgePorts): ServiceJudge {
      */
     async accepted(serviceId, revision, acceptedAt) {
       if (ports.isInCode(serviceId)) return null;
-      let isKnown = false;
-      for (const copy of ports.copies()) {
-        const stored = await copy.refresh();
-        for (const record of recordsOf(stored, serviceId)) {
-          if (keepsRevision(record, revision as Digest, acceptedAt, ports.retiredMs)) return null;
-          isKnown = true;
-        }
-      }
-      // The source that has it may be one that this process lacks, and the record that of another source with the same id (F5-58).
-      if (isKnown && (await ports.followsAll())) return notKept;
-      throw new RetryLater("no source that this process knows has what the instance is made of", {
-        afterMs: elsewhereMs,
-      });
+      const ask = () => askCopies(ports, serviceId, revision as Digest, acceptedAt);
+      const said = await ask();
+      if (said === "kept") return null;
+      // What says no may be the record of another source with the same id (F5-58).
+      const saidByAll = (await ports.followOthers()) ? await ask() : said;
+      if (saidByAll === "kept") return null;
+      if (saidByAll === "not kept") return notKept;
+      throw new RetryLater("no source that this process knows has the service", { afterMs: elsewhereMs });
     },
   };
+}
+
+async function askCopies(
+  { copies, retiredMs }: JudgePorts,
+  serviceId: string,
+  revision: Digest,
+  acceptedAt: number,
+): Promise<"kept" | "not kept" | "not known"> {
+  let isKnown = false;
+  for (const copy of copies()) {
+    const stored = await copy.refresh();
+    for (const record of recordsOf(stored, serviceId)) {
+      if (keepsRevision(record, revision, acceptedAt, retiredMs)) return "kept";
+      isKnown = true;
+    }
+  }
+  return isKnown ? "not kept" : "not known";
 }
 
 const notKept: Refusal = {
