@@ -61,6 +61,8 @@ export interface OperationStatus {
   readonly status: "open" | Outcome["kind"];
   readonly open: ListedOperation | null;
   readonly outcome: Outcome | null;
+  /** When it ended, by the store's clock; `null`: it is open. */
+  readonly endedAt: number | null;
 }
 
 const largestPage = 1_000;
@@ -160,7 +162,10 @@ export class Reader {
       withStates(state.open, moment).find((candidate) => candidate.id === id) ??
       (waiting === undefined ? undefined : withStateInQueue(queuedOperation(waiting, state), moment));
     if (operation?.id === id)
-      return { id, kind: operation.kind, part: operation.part, status: "open", open: operation, outcome: null };
+      return {
+        ...{ id, kind: operation.kind, part: operation.part },
+        ...{ status: "open", open: operation, outcome: null, endedAt: null },
+      };
     const [[words], [settled]] = await Promise.all([
       this.#store.entries(key, { kind: "numbers", seqs: [accepted] }),
       this.#store.entries(
@@ -170,8 +175,9 @@ export class Reader {
     ]);
     if (words?.operation !== id || settled === undefined) return undefined;
     const { kind, part } = toEntry(words).payload as { kind: string; part: string | null };
-    const outcome = toEntry(settled).payload as unknown as Outcome;
-    return { id, kind, part, status: outcome.kind, open: null, outcome };
+    const { payload, at: endedAt } = toEntry(settled);
+    const outcome = payload as unknown as Outcome;
+    return { id, kind, part, status: outcome.kind, open: null, outcome, endedAt };
   }
 
   /** The queue is read whole, so that it is of one moment; the requests are read for one page of it. */

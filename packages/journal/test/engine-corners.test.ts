@@ -75,7 +75,9 @@ test("a reason that is too long is refused, and the operation can still be cance
   const id = accepted[0]?.id ?? "";
   await expect(journal.cancel("k", id, "x".repeat(1_048_000), by)).rejects.toThrow(JournalError);
   expect(await journal.cancel("k", id, "enough", by)).toBe(true);
-  expect((await journal.operation("k", id))?.outcome).toEqual({ kind: "cancelled", reason: "enough" });
+  const outcome = { kind: "cancelled", reason: "enough" };
+  const [settled] = (await journal.entries("k")).filter(({ kind }) => kind === "settled");
+  expect(await journal.operation("k", id)).toMatchObject({ outcome, endedAt: settled?.at });
   await journal.stop();
 });
 

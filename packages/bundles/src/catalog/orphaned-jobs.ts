@@ -10,8 +10,8 @@ export interface OrphanedJobsPorts {
 const forgetAfterMs = 86_400_000;
 
 /**
- * Stops jobs whose operation is over: cancelled, or past its deadline, while nobody waited for the job. Some time later it has the runner
- * forget them, if nobody has: what they were given and have said may be secret. The order of effects: the end of
+ * Stops jobs whose operation is over: cancelled, or past its deadline, while nobody waited for the job. A day after the operation's end it has
+ * the runner forget them, if nobody has: what they were given and have said may be secret. The order of effects: the end of
  * the operation is in the journal first, whoever writes it there, and whoever has the runner at the job's place finds a job that runs for an
  * operation which has ended. Killed in between: nothing is lost, because the next look finds the same two facts. So it does not
  * matter which process heard of the cancel, nor that it had none to tell.
@@ -22,7 +22,7 @@ export class OrphanedJobs {
   readonly #ports: OrphanedJobsPorts;
   /** Those that an attempt of this process waits for: it hears of a cancel by itself, and at once. */
   readonly #attended = new Set<string>();
-  /** Since when a job is known to this process as one whose operation is over. */
+  /** When the operations of jobs ended, by the journal: it is the same for every process, and asked once. Later where a job could not be forgotten. */
   readonly #over = new Map<string, number>();
 
   constructor(ports: OrphanedJobsPorts) {
@@ -47,7 +47,7 @@ export class OrphanedJobs {
     for (const id of this.#over.keys()) if (!known.has(id)) this.#over.delete(id);
     for (const { id, operation } of jobs) {
       if (operation === null || this.#attended.has(id) || (key !== undefined && operation.key !== key)) continue;
-      if (!this.#over.has(id) && !(await this.#isOver(operation))) continue;
+      if (!this.#over.has(id) && !(await this.#isOver(id, operation))) continue;
       await runner
         .stop(id)
         .then(() => this.#forgetLater(id))
@@ -59,18 +59,19 @@ export class OrphanedJobs {
   async #forgetLater(id: string): Promise<void> {
     const now = this.#ports.journal().now();
     const since = this.#over.get(id);
-    if (since !== undefined && now - since < forgetAfterMs) return;
-    this.#over.set(id, now);
+    if (since === undefined || now - since < forgetAfterMs) return;
     // What cannot be removed has ended, and keeps nobody from the next action. It is tried again as much later.
-    if (since !== undefined)
-      await this.#ports
-        .runner()
-        .forget(id)
-        .catch(() => undefined);
+    this.#over.set(id, now);
+    await this.#ports
+      .runner()
+      .forget(id)
+      .catch(() => undefined);
   }
 
-  async #isOver({ key, id }: JobOperation): Promise<boolean> {
+  /** One that is being cancelled is over, and has not ended yet. */
+  async #isOver(job: string, { key, id }: JobOperation): Promise<boolean> {
     const status = await this.#ports.journal().operation(key, id);
+    if (status?.endedAt != null) this.#over.set(job, status.endedAt);
     return status !== undefined && (status.status !== "open" || status.open?.cancel != null);
   }
 }
