@@ -141,7 +141,7 @@ async function runOnce(
         if (progress !== null) onProgress(action, progress);
       });
       const { output } = reader;
-      const end = endOf(state, output);
+      const end = endOf(state, output, spec.format);
       if (end === null) continue;
       const exitCode = state.kind === "ended" && state.cause === "exit" ? state.exitCode : null;
       return { end, exitCode, output, log: await runner.log(id, logBytes) };

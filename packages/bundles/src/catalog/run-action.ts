@@ -198,7 +198,10 @@ async function runJob(
         }
         const state = await orphans.attend(id, () => lookAndRead(runner, id, signal, () => reader.readOn(heard)));
         const { output } = reader;
-        const end = state.kind === "unknown" ? lost("the runner knows nothing of it").end : endOf(state, output);
+        const end =
+          state.kind === "unknown"
+            ? lost("the runner knows nothing of it").end
+            : endOf(state, output, request.spec.format);
         if (end === null) return undefined;
         tell({ kind: "job ended", ...facts, end: end.kind, cause: state.kind === "ended" ? state.cause : "lost" });
         if (end.kind !== "failed") return { end, output };

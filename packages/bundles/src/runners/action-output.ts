@@ -1,4 +1,5 @@
 import { hasInfinity, isDeeperThan, isJsonObject, type JsonObject } from "@osbert/protocol";
+import type { BundleFormat } from "../sources/source.js";
 import { GrowingState } from "./growing-state.js";
 import { redact } from "./redact.js";
 import type { JobState } from "./runner.js";
@@ -74,8 +75,8 @@ export function readOutput(
   return { ...after, state: state.value };
 }
 
-/** What has become of a job that does not run any more. `null`: it runs, or was never started. */
-export function endOf(state: JobState, output: ActionOutput): ActionEnd | null {
+/** What has become of a job that does not run any more. `null`: it runs, or was never started. Exit codes mean what its format says. */
+export function endOf(state: JobState, output: ActionOutput, format: BundleFormat = "osbert"): ActionEnd | null {
   switch (state.kind) {
     case "unknown":
     case "running":
@@ -84,7 +85,7 @@ export function endOf(state: JobState, output: ActionOutput): ActionEnd | null {
       return { kind: "lost", why: state.why };
     case "ended":
       return state.cause === "exit"
-        ? exited(state.exitCode, output)
+        ? exited(state.exitCode, output, format)
         : failed(`${endedEarly[state.cause]}${lastWords(output)}`);
   }
 }
@@ -100,14 +101,15 @@ const endedEarly: Readonly<Record<Exclude<Ended["cause"], "exit">, string>> = {
   stopped: "the bundle was stopped",
 };
 
-function exited(code: number, output: ActionOutput): ActionEnd {
+function exited(code: number, output: ActionOutput, format: BundleFormat): ActionEnd {
   if (code === exitCodes.notKnown) return { kind: "not known" };
   if (output.rubbish !== null) {
     return failed(`line ${output.rubbish.line} of the bundle's standard output ${output.rubbish.why}`);
   }
+  if (code === exitCodes.done) return { kind: "done" };
+  // Classic bundles know these two alone: in theirs, others are what some program inside happened to end with.
+  if (format === "apb") return failed(`${endedWith(code)}${lastWords(output)}`);
   switch (code) {
-    case exitCodes.done:
-      return { kind: "done" };
     case exitCodes.refused:
       return { kind: "refused", text: output.refused ?? "the bundle refused it without a reason" };
     case exitCodes.tryAgain:

@@ -1,4 +1,4 @@
-import { testBroker } from "@osbert/broker/testing";
+import { type TestBroker, testBroker } from "@osbert/broker/testing";
 import type { JsonObject } from "@osbert/protocol";
 import { expect, onTestFinished, test } from "vitest";
 import { type BundleServices, bundleServices, openBundleSource, PushedStore, parseSources } from "../src/index.js";
@@ -31,14 +31,14 @@ plans:
   dev: { description: One }
 `;
 
-/** All jobs end well, and what they were started with is kept. */
-function keepingRunner(started: Job[]): Runner {
+/** All jobs end at once, and what they were started with is kept. */
+function keepingRunner(started: Job[], exitCode = 0): Runner {
   const isKnown = (id: string) => started.some((job) => job.id === id);
   return {
     name: "keeping",
     place: "here",
     start: async (job) => void (isKnown(job.id) || started.push(job)),
-    look: async (id) => (isKnown(id) ? { kind: "ended", exitCode: 0, cause: "exit" } : { kind: "unknown" }),
+    look: async (id) => (isKnown(id) ? { kind: "ended", exitCode, cause: "exit" } : { kind: "unknown" }),
     jobs: async () => [],
     output: async (_, from) => ({ lines: [], next: from }),
     log: async () => "",
@@ -73,15 +73,20 @@ async function ownServices(runner: Runner): Promise<ServicesToBe> {
   return { services, write: () => writeBundle(bundles, "bucket", own, "exit 0\n") };
 }
 
-/** The inputs of all actions in the life of an instance, by action. */
-async function lifeOf(servicesOn: (runner: Runner) => Promise<ServicesToBe>): Promise<Record<string, JsonObject>> {
-  const started: Job[] = [];
-  const { services, write } = await servicesOn(keepingRunner(started));
+/** A broker that offers the one bundle of a source. */
+async function offering({ services, write }: ServicesToBe): Promise<TestBroker> {
   const flow = await testBroker({ services });
   onTestFinished(() => flow.stop());
   await write();
   await services.refresh("folder", by);
   await expect.poll(async () => (await flow.request("GET", "/v2/catalog")).body.services).toHaveLength(1);
+  return flow;
+}
+
+/** The inputs of all actions in the life of an instance, by action. */
+async function lifeOf(servicesOn: (runner: Runner) => Promise<ServicesToBe>): Promise<Record<string, JsonObject>> {
+  const started: Job[] = [];
+  const flow = await offering(await servicesOn(keepingRunner(started)));
   const sync = { acceptsIncomplete: false };
   const statuses = [
     await flow.provision("i1", { ...sync, parameters: { region: "eu", size: 2 } }),
@@ -119,4 +124,15 @@ test("a bundle of the own format has what the user sent for this action, and kno
     ["unbind", {}, undefined],
     ["deprovision", {}, undefined],
   ]);
+});
+
+test.each([64, 75])("exit code %d of a classic bundle is a failure as any other", async (exitCode) => {
+  const started: Job[] = [];
+  const flow = await offering(await classicServices(keepingRunner(started, exitCode)));
+  const asked = { parameters: { region: "eu" } };
+  expect((await flow.provision("i1", asked)).status).toBe(202);
+  const description = `provision failed: the bundle ended with exit code ${exitCode}`;
+  const last = async () => (await flow.lastOperation("i1")).body;
+  await expect.poll(last).toMatchObject({ state: "failed", description: expect.stringContaining(description) });
+  expect(started).toHaveLength(1);
 });
