@@ -1,8 +1,10 @@
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { JsonObject } from "@osbert/protocol";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { required } from "../../../tools/required.js";
 import { type LeftOut, type RunningServer, registryAccount, startRegistry } from "../../../tools/servers.js";
+import { type KeptStates, keptAfter, nothingKept, readStateFile, writeStateFile } from "../src/bundle/state-file.js";
 import { folderWith, run, start } from "./program.js";
 
 // Each test starts the program several times.
@@ -80,7 +82,9 @@ esac
   expect(provision.status).toBe(0);
   expect(JSON.parse(readFileSync(join(cwd, "state.json"), "utf8"))).toEqual({
     state: { name: "one" },
-    bindingState: {},
+    credentials: null,
+    parameters: { label: "books" },
+    bindings: {},
   });
   expect(statSync(join(cwd, "state.json")).mode & 0o777).toBe(0o600);
 
@@ -99,6 +103,67 @@ esac
   expect(notJson.stderr).toMatch(/^--parameters: it is not JSON/);
   expect(notJson.stderr).not.toContain("hunter2");
   expect(notJson.status).toBe(2);
+});
+
+test("run sends what a broker would after the runs before: parameters, the state of the binding that is meant, and nothing of what is gone", async () => {
+  const cwd = await newBundle(`
+cat "$OSBERT_INPUT" >>inputs; echo >>inputs
+case "$1" in bind) echo '{"state":{"user":"bob"}}'; echo '{"credentials":{"a":1}}' ;; esac
+`);
+  const runs = async (action: string, ...more: readonly string[]) => {
+    const options = ["team-folder", "--unsandboxed", "--state-file", "state.json", ...more];
+    const { status, stderr } = await run(["bundle", "run", action, ...options], { cwd });
+    expect(status, stderr).toBe(0);
+    const inputs = readFileSync(join(cwd, "team-folder", "inputs"), "utf8")
+      .trim()
+      .split("\n");
+    return JSON.parse(inputs.at(-1) ?? "");
+  };
+  const file = join(cwd, "state.json");
+  const b1 = { ...nothingKept, state: { user: "ann" } };
+  const kept = { ...nothingKept, state: { name: "one" }, parameters: { label: "books" }, bindings: { b1 } };
+  await writeStateFile(file, kept);
+  expect((await runs("update")).previous.parameters).toEqual({ label: "books" });
+  expect(await runs("bind", "--binding", "b1")).toMatchObject({ bindingState: {}, state: { name: "one" } });
+  expect((await runs("unbind", "--binding", "b1")).bindingState).toEqual({ user: "bob" });
+  expect(await readStateFile(file, "b1")).toEqual({ ...kept, bindings: {} });
+  // As earlier versions wrote it.
+  writeFileSync(file, JSON.stringify({ state: { a: 1 }, bindingState: { b: 2 } }));
+  expect(await readStateFile(file, "b3")).toEqual({
+    ...{ ...nothingKept, state: { a: 1 } },
+    bindings: { b3: { ...nothingKept, state: { b: 2 } } },
+  });
+});
+
+const noOutput = {
+  ...{ progress: null, state: {}, credentials: null, dashboard: null, refused: null, retryAfterSeconds: null },
+  ...{ lines: 0, stateLines: 0, rubbish: null },
+};
+
+test("run keeps the credentials and parameters of a classic bundle for its later actions", () => {
+  const said = (credentials: JsonObject | null, kind: "done" | "not known" = "done") => ({
+    ...{ end: { kind } as const, output: { ...noOutput, credentials } },
+  });
+  const empty = { ...nothingKept, bindings: {} };
+  const asked = { binding: "b1", parameters: { region: "eu" } };
+  const made = keptAfter(empty, { ...asked, action: "provision", tried: said({ user: "root" }) });
+  expect(made).toEqual({ state: {}, credentials: { user: "root" }, parameters: { region: "eu" }, bindings: {} });
+  const update = { binding: "b1", action: "update", parameters: { size: 2 } } as const;
+  const changed = keptAfter(made, { ...update, tried: said(null) });
+  expect(changed).toEqual({ ...made, parameters: { region: "eu", size: 2 } });
+  const failed = { end: { kind: "failed", reason: "no" }, output: noOutput } as const;
+  expect(keptAfter(made, { ...update, tried: failed })).toEqual(made);
+  const gone = keptAfter(made, { ...asked, action: "deprovision", tried: said(null) });
+  expect([gone, keptAfter(made, { ...asked, action: "deprovision", tried: failed })]).toEqual([empty, made]);
+  const bind = { binding: "b1", action: "bind", parameters: { role: "reader" } } as const;
+  const of = (kept: KeptStates) => kept.bindings.b1;
+  const bound = { state: {}, parameters: { role: "reader" } };
+  const own = { user: "reader" };
+  expect(of(keptAfter(made, { ...bind, tried: said(own) }))).toEqual({ ...bound, credentials: own });
+  expect(of(keptAfter(made, { ...bind, tried: said(null, "not known") }))).toEqual({
+    ...bound,
+    credentials: { user: "root" },
+  });
 });
 
 test("run and test give a bundle what an operator would, from files, and show it nowhere", async () => {

@@ -15,7 +15,7 @@ import { addRunOptions, objectOf, type RunOptions, tryOptions } from "./bundle-o
 import { maskAddress } from "./mask-address.js";
 import { maskValues } from "./mask-values.js";
 import { type BundleCommand, runBundleCommand } from "./run-bundle-command.js";
-import { readStateFile, writeStateFile } from "./state-file.js";
+import { keptAfter, nothingKept, readStateFile, writeStateFile } from "./state-file.js";
 
 interface Options extends RunOptions {
   readonly parameters?: string;
@@ -42,7 +42,10 @@ export function registerBundleRun(bundle: Command): void {
   addRunOptions(command)
     .option("--state <json>", "what earlier actions have left of the instance, as a JSON object, or @file")
     .option("--binding-state <json>", "what bind has left of the binding, as a JSON object, or @file")
-    .option("--state-file <file>", "take both from this file, if it is there, and write them to it afterwards")
+    .option(
+      "--state-file <file>",
+      "take both from this file, if it is there, with what else a broker keeps, and write it afterwards: parameters and credentials are in it",
+    )
     .option("--instance <id>", "the instance", "local-instance")
     .option("--binding <id>", "the binding", "local-binding")
     .option("--idempotency-key <key>", "the same for runs that are to be one (default: a random one)")
@@ -69,20 +72,26 @@ async function runAction(
   { signal }: BundleCommand,
 ): Promise<boolean> {
   const bundle = await openBundleFolder(folder);
-  const kept = options.stateFile === undefined ? null : await readStateFile(options.stateFile);
-  const before = {
-    state: { ...kept?.state, ...(await objectOf(options.state, "--state")) },
-    bindingState: { ...kept?.bindingState, ...(await objectOf(options.bindingState, "--binding-state")) },
+  const kept =
+    options.stateFile === undefined
+      ? { ...nothingKept, bindings: {} }
+      : await readStateFile(options.stateFile, options.binding);
+  const states = {
+    state: await objectOf(options.state, "--state"),
+    bindingState: await objectOf(options.bindingState, "--binding-state"),
   };
+  const before = { ...kept, state: { ...kept.state, ...states.state } };
+  const ofBinding = action === "bind" ? nothingKept : (kept.bindings[options.binding] ?? nothingKept);
+  const bindingState = { ...ofBinding.state, ...states.bindingState };
+  const given = await objectOf(options.parameters, "--parameters");
+  // Nobody sends any for what takes away: a broker has kept them.
+  const has = action === "deprovision" ? before.parameters : action === "unbind" ? ofBinding.parameters : {};
   const how = await tryOptions(options);
   const input = localInput(bundle.spec, {
     ...{ action, plan: planNamed(bundle.spec, options.plan), instance: options.instance, binding: options.binding },
-    ...{ parameters: await objectOf(options.parameters, "--parameters"), previousParameters: {} },
+    ...{ parameters: { ...has, ...given }, previousParameters: before.parameters },
     secrets: how.secrets,
-    ...{
-      state: { state: before.state, credentials: null },
-      bindingState: { state: before.bindingState, credentials: null },
-    },
+    ...{ state: before, bindingState: { ...ofBinding, state: bindingState } },
   });
   const onProgress = (_: Action, text: string) => void process.stderr.write(`progress: ${plainText(text)}\n`);
   const key = options.idempotencyKey ?? randomUUID();
@@ -90,15 +99,11 @@ async function runAction(
     tryAction(action, key, input),
   );
   // Also after a failure: a broker keeps what was said, whatever becomes of the action.
-  if (options.stateFile !== undefined) await writeStateFile(options.stateFile, after(before, action, tried));
+  const run = { action, binding: options.binding, parameters: given, tried };
+  if (options.stateFile !== undefined) await writeStateFile(options.stateFile, keptAfter(before, run));
   print(action, tried, options.showCredentials === true);
   const isOfBinding = action === "bind" || action === "unbind";
   return tried.end.kind === "done" || (isOfBinding && tried.end.kind === "not known");
-}
-
-function after(before: Awaited<ReturnType<typeof readStateFile>>, action: Action, { output }: TriedAction) {
-  const name = action === "bind" || action === "unbind" ? "bindingState" : "state";
-  return { ...before, [name]: { ...before[name], ...output.state } };
 }
 
 function print(action: Action, tried: TriedAction, showCredentials: boolean): void {
