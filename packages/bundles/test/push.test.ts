@@ -209,6 +209,30 @@ test("a push that was killed halfway is not seen, and its bytes are swept away w
   expect(await parts()).toEqual([]);
 });
 
+test("a tag that is pushed again while its end is swept away stays", async () => {
+  const { flow, pushed } = await replica();
+  const { built } = await bundle("notes");
+  const blobs = built.blobs.map(({ bytes }) => bytes);
+  const content = { kind: "artifact", manifest: built.manifest.bytes, blobs } as const;
+  const by = { actor: { type: "system", subject: "test" } } as const;
+  const ref = { repository: "notes", tag: "latest" };
+  await pushed.add(content, ref, 1, by);
+  const { journal } = flow.broker;
+  const sweeper = new PushedStore();
+  let isRenewed = false;
+  sweeper.open({
+    ...{ now: () => journal.now() + 2, parts: journal.parts.bind(journal) },
+    async transact(...given: Parameters<Journal["transact"]>) {
+      if (!isRenewed) await pushed.add(content, ref, null, by);
+      isRenewed = true;
+      return journal.transact(...given);
+    },
+  } as Journal);
+  await sweeper.sweep(new Set());
+  expect(isRenewed).toBe(true);
+  expect(await pushed.list()).toMatchObject([{ ref, until: null }]);
+});
+
 test("a classic bundle is pushed by the digest of its image and the text of its description", async () => {
   const { ask, names } = await replica();
   const digest = `sha256:${"0a".repeat(32)}`;

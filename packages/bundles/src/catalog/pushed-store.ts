@@ -147,17 +147,22 @@ export class PushedStore implements PushedBundles {
   /** Takes tags back. What they stood for stays as long as an instance may need it: see `sweep`. */
   async remove(refs: readonly Ref[], by: Attribution): Promise<void> {
     for (const ref of refs) {
-      const part = refPart(ref);
-      const digest = (await this.#refs()).find((each) => refPart(each.ref) === part)?.digest;
-      if (digest === undefined) continue;
-      const decide = pushedResource.decide((resource, now) => {
-        const content = resource?.parts.get(contentPart(digest));
-        const used: readonly PartEntry[] =
-          content === undefined ? [] : [[contentPart(digest), { ...content, at: now }]];
-        return { result: null, change: { parts: partsOf([part, null], ...used) } };
-      });
-      await this.#open().transact(pushedKey, decide, { by, parts: [part, contentPart(digest)] });
+      const found = (await this.#refs()).find((each) => refPart(each.ref) === refPart(ref));
+      if (found !== undefined) await this.#remove(found, by, () => true);
     }
+  }
+
+  /** Only if the tag, as it is when that is committed, is one to remove. */
+  async #remove({ ref, digest }: PushedRef, by: Attribution, isMeant: (tag: PushedRef) => boolean): Promise<void> {
+    const part = refPart(ref);
+    const decide = pushedResource.decide((resource, now) => {
+      const tag = resource?.parts.get(part);
+      if (tag === undefined || !isMeant(tag)) return { result: null };
+      const content = resource?.parts.get(contentPart(digest));
+      const used: readonly PartEntry[] = content === undefined ? [] : [[contentPart(digest), { ...content, at: now }]];
+      return { result: null, change: { parts: partsOf([part, null], ...used) } };
+    });
+    await this.#open().transact(pushedKey, decide, { by, parts: [part, contentPart(digest)] });
   }
 
   /** Removes tags whose time is over, and, an hour after its last use, what neither a tag nor one of these digests stands for. */
@@ -167,10 +172,9 @@ export class PushedStore implements PushedBundles {
     const over = all.filter(
       (each) => !kept.includes(each) && !kept.some(({ ref }) => refPart(ref) === refPart(each.ref)),
     );
-    await this.remove(
-      over.map(({ ref }) => ref),
-      system,
-    );
+    // One that was pushed again since is another tag of the same name.
+    for (const seen of over)
+      await this.#remove(seen, system, (tag) => tag.pushedAt === seen.pushedAt && tag.until === seen.until);
     const used = new Set<string>([...digests, ...kept.map(({ digest }) => digest)]);
     for await (const { id, value } of this.#parts("content/")) {
       const digest = id.slice("content/".length);
