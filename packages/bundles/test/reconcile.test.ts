@@ -862,3 +862,19 @@ describe("identity and tags", () => {
     expect(lab.state("a")).toBe("active");
   });
 });
+
+test("F4: a reading that is decided again, because it was overtaken between two commits, counts what is missing once", () => {
+  const lab = new SourceLab({ missing: { runs: 2, ms: 0 }, guard: { ...defaultRules.guard, least: 1_000, share: 1 } });
+  const b = bundle({ name: "b" });
+  lab.read({ a: bundle(), b });
+  const observation = lab.observation({ b });
+  const { specs } = lab.decideOn(observation);
+  const missing = specs.get("a");
+  if (missing == null) throw new Error("nothing is missing");
+  // The commit of this spec was made; the last one, with the source's data, was not.
+  lab.stored = { ...lab.stored, specs: new Map([...lab.stored.specs, ["a", missing]]) };
+  lab.commit(lab.decideOn(observation));
+  expect(lab.service("a").state).toMatchObject({ kind: "missing", count: 1 });
+  lab.read({ b });
+  expect(lab.service("a").state).toMatchObject({ kind: "retired" });
+});

@@ -434,7 +434,7 @@ function remove(
     if (ruling.released !== null) draft.tell("guard.released", released);
     else draft.tell("guard.cleared", `${removals.length} of the ${data.guard.count} are missing now`);
   }
-  for (const absence of absences) removeOne(draft, absence, data, rules, now);
+  for (const absence of absences) removeOne(draft, absence, data, observation.id, { rules, now });
   if (data.listing || data.mode === "draining")
     stored.specs.forEach((record, spec) => {
       if (record.kind === "candidate" && !observation.refs.has(spec)) draft.put(spec, null);
@@ -455,13 +455,14 @@ function removeOne(
   draft: SourceDraft,
   { spec, record, reason, why }: Absence,
   { readableMs }: SourceData,
-  rules: Rules,
-  now: number,
+  reading: string,
+  { rules, now }: Pick<ReconcileFacts, "rules" | "now">,
 ): void {
   const { state } = record;
   if (state.kind === "retired") return;
   // What the configuration does not want counts on its own: its grace may be shorter.
   const counted = state.kind === "missing" && (state.reason === "config") === (reason === "config") ? state : null;
+  if (counted?.countedIn === reading) return;
   const count = (counted?.count ?? 0) + 1;
   const agedMs = counted === null ? 0 : counted.agedMs + (counted.agedTo === null ? 0 : readableMs - counted.agedTo);
   const grace: Grace = reason === "config" ? rules.config : rules.missing;
@@ -474,7 +475,7 @@ function removeOne(
   draft.put(spec, {
     ...record,
     stale: null,
-    state: { kind: "missing", since, reason, why, count, agedMs, agedTo: readableMs },
+    state: { kind: "missing", since, reason, why, count, countedIn: reading, agedMs, agedTo: readableMs },
   });
   if (state.kind === "active") draft.tell("spec.missing", why, spec);
 }

@@ -198,6 +198,8 @@ export type ServiceState =
       readonly why: string;
       /** Readings in a row that lack it; one that failed neither counts nor interrupts. */
       readonly count: number;
+      /** The one of them that was counted last: decided again, after another commit came between its own, it counts no more. Missing: kept by an earlier version. */
+      readonly countedIn?: string;
       /** How long it has been missing, in time in which the source could be read. */
       readonly agedMs: number;
       /** Where the source's `readableMs` stood when it was last found missing. `null`: it could not be told then. */
