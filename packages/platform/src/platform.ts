@@ -145,6 +145,8 @@ export interface BindingView {
   readonly expiresAt: string | null;
   readonly renewBefore: string | null;
   readonly predecessor: string | null;
+  /** Its `id`: the name may be another's by now. */
+  readonly predecessorId?: string;
   readonly successor: string | null;
   readonly message: string | null;
 }

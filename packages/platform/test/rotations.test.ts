@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { isPlannedFor, isSuccessorOf } from "../src/decisions/same-binding.js";
 import { renewalTime, successorName } from "../src/decisions/schedule-rotation.js";
 import { keys } from "../src/records/keys.js";
 import { isName } from "../src/records/name.js";
@@ -207,6 +208,68 @@ test("a binding that was given the name of an older one is not renewed in the ot
   expect(await phases()).toEqual({ app: "bound" });
 });
 
+test("E10-47: who is bound anew under the name of one that was rotated away is not unbound at the end of its overlap", async () => {
+  const { lab, ref, instances, rotations, phases, unbinds } = await boundOnce();
+  await instances.rotate(ref, "app", "next", anna);
+  const key = keys.rotation("space", "orders", "app");
+  const state = async () => rotationRecords.resource(await lab.platform.journal.read(key))?.data.state;
+  await lab.passUntil(100, async () => (await state()) === "overlapping");
+  await instances.unbind(ref, "app", anna);
+  await lab.passUntil(100, async () => (await phases()).app === undefined);
+  await instances.bind(ref, { name: "app" }, anna);
+  await lab.passUntil(100, async () => (await phases()).app === "bound");
+  expect((await rotations.due({ space: "space" })).items, "what is planned is for another one").toEqual([]);
+  await lab.passUntil(5_000, async () => ["renewed", "over"].includes((await state()) ?? ""));
+  expect(await phases()).toEqual({ app: "bound", next: "bound" });
+  expect(unbinds()).toHaveLength(1);
+});
+
+test("E10-47: one that was given the name of a renewed one has a successor of its own, and is not unbound before", async () => {
+  const server = await catalogServer({ catalog: rotatableCatalog() });
+  const { lab, instances, ref, phases } = await renewing(server);
+  const bindings = async () => (await lab.read(ref)).bindings;
+  const soon = server.reply;
+  // The successor is for ever.
+  server.reply = undefined;
+  await lab.passUntil(10_000, async () => (await phases()).app === undefined);
+  expect(await phases()).toEqual({ "app.2": "bound" });
+  server.reply = soon;
+  await instances.bind(ref, { name: "app" }, anna);
+  await lab.passUntil(10, async () => (await phases()).app === "bound");
+  const id = (await bindings()).find(({ name }) => name === "app")?.osbId ?? "";
+  const isUnbound = () => server.seen.some(({ method, path }) => method === "DELETE" && path.includes(id));
+  await lab.passUntil(10_000, async () => isUnbound() || (await phases())["app.3"] === "bound");
+  expect(isUnbound()).toBe(false);
+  expect(await phases()).toEqual({ app: "bound", "app.2": "bound", "app.3": "bound" });
+});
+
+test("E10-47: one whose successor's name somebody else has by now can be rotated", async () => {
+  const { lab, ref, instances, phases } = await boundOnce();
+  await instances.rotate(ref, "app", "next", anna);
+  await lab.passUntil(10, async () => (await phases()).next === "bound");
+  await instances.unbind(ref, "next", anna);
+  await lab.passUntil(10, async () => (await phases()).next === undefined);
+  await instances.bind(ref, { name: "next" }, anna);
+  await lab.passUntil(10, async () => (await phases()).next === "bound");
+  await instances.rotate(ref, "app", "other", anna);
+  await lab.passUntil(10, async () => (await phases()).other === "bound");
+  expect(await phases()).toEqual({ app: "bound", next: "bound", other: "bound" });
+});
+
+test("E10-33: a rotation that failed is not retried for another binding that has the name by now", async () => {
+  const { server, lab, ref, instances, phases } = await boundOnce();
+  server.reply = () => ({ status: 400, body: { description: "no more users" } });
+  const failed = await instances.rotate(ref, "app", "next", anna);
+  await lab.passUntil(10, async () => (await phases()).next === "failed");
+  server.reply = undefined;
+  await instances.unbind(ref, "app", anna);
+  await lab.passUntil(10, async () => (await phases()).app === undefined);
+  await instances.bind(ref, { name: "app" }, anna);
+  await lab.passUntil(10, async () => (await phases()).app === "bound");
+  const retried = instances.retry(ref, failed.kind === "accepted" ? failed.operation : "", anna);
+  await expect(retried).rejects.toMatchObject({ code: "too-late" });
+});
+
 test("P-BIND-09, P-ROT-02: one whose successor cannot be bound is tried until it expires, and then not any more", async () => {
   const server = await catalogServer({ catalog: rotatableCatalog() });
   const { lab, ref, phases, instances } = await renewing(server);
@@ -228,6 +291,26 @@ test("P-ROT-01: where bindings cannot be rotated, none is, and whoever looks is 
   await lab.passUntil(10_000, async () => (await rotations.due({})).items[0]?.message != null);
   expect((await rotations.due({})).items[0]?.message).toMatch(/would not be accepted|does not rotate/);
   expect(await phases()).toEqual({ app: "bound" });
+});
+
+test.each([
+  ["its own", { predecessorId: "id-1", createdAt: 9 }, true],
+  ["that of an earlier one of the name", { predecessorId: "id-0", createdAt: 9 }, false],
+  ["its own, kept without an id", { createdAt: 6 }, true],
+  ["that of an earlier one of the name, kept without an id", { createdAt: 4 }, false],
+])("whose successor a binding is: %s", (_title, other, expected) => {
+  const app = { name: "app", id: "id-1", createdAt: 5 };
+  expect(isSuccessorOf({ predecessor: "app", ...other }, app)).toBe(expected);
+  expect(isSuccessorOf({ ...other, predecessor: "web" }, app), "of another name").toBe(false);
+});
+
+test.each([
+  ["it", { bindingId: "id-1" }, 9, true],
+  ["an earlier one of the name", { bindingId: "id-0" }, 9, false],
+  ["it, kept without an id", {}, 6, true],
+  ["an earlier one of the name, kept without an id", {}, 4, false],
+])("for which binding a rotation was planned: %s", (_title, rotation, plannedAt, expected) => {
+  expect(isPlannedFor(rotation, plannedAt, { id: "id-1", createdAt: 5 })).toBe(expected);
 });
 
 const at = (ms: number) => new Date(ms).toISOString();

@@ -16,6 +16,7 @@ import {
   lookAhead,
   mustExist,
 } from "./desk.js";
+import { isSuccessorOf } from "./same-binding.js";
 
 export interface WantedBinding {
   readonly name: string;
@@ -45,7 +46,7 @@ export function admitBind(desk: Desk, wanted: WantedBinding): Admitting {
   const old = wanted.predecessor === null ? undefined : resource?.parts.get(partOfBinding(wanted.predecessor));
   if (op === "rotate" && old === undefined)
     throw new PlatformError("not-found", `there is no binding ${wanted.predecessor}`);
-  const heir = old?.successor == null ? undefined : resource?.parts.get(partOfBinding(old.successor));
+  const heir = old === undefined ? undefined : heirOf(desk, old, wanted.predecessor ?? "");
   // A successor that could not be bound, or is gone, is none.
   if (old !== undefined && (old.phase !== "bound" || (heir !== undefined && heir.phase !== "failed")))
     throw new PlatformError("busy", "only a binding that is bound, and has no successor, can be rotated");
@@ -84,6 +85,7 @@ export function admitBind(desk: Desk, wanted: WantedBinding): Admitting {
     expiresAt: null,
     renewBefore: null,
     predecessor: wanted.predecessor,
+    ...(old !== undefined && { predecessorId: old.id }),
     successor: null,
     message: null,
   };
@@ -111,4 +113,10 @@ export function admitBind(desk: Desk, wanted: WantedBinding): Admitting {
       },
     },
   );
+}
+
+/** The binding that takes the place of this one, and not another that has its name by now. */
+function heirOf({ resource }: Desk, old: BindingRecord, name: string): BindingRecord | undefined {
+  const heir = old.successor === null ? undefined : resource?.parts.get(partOfBinding(old.successor));
+  return heir !== undefined && isSuccessorOf(heir, { ...old, name }) ? heir : undefined;
 }

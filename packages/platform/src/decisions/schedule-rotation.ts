@@ -6,6 +6,7 @@ export interface BindingTimes {
   readonly space: string;
   readonly instance: string;
   readonly binding: string;
+  readonly bindingId: string;
   readonly expiresAt: string | null;
   readonly renewBefore: string | null;
 }
@@ -21,7 +22,10 @@ const beforeRenewal = { part: 0.1, mostMs: 10 * 60_000 };
 const beforeExpiry = { part: 0.2, mostMs: 24 * 60 * 60_000 };
 
 /** When the successor of a binding is to be bound (P-BIND-10, E10-47). `null`: the broker names no time that makes sense. */
-export function renewalTime({ expiresAt, renewBefore }: BindingTimes, now: number): number | null {
+export function renewalTime(
+  { expiresAt, renewBefore }: Pick<BindingTimes, "expiresAt" | "renewBefore">,
+  now: number,
+): number | null {
   const times = [ahead(renewBefore, beforeRenewal, now), ahead(expiresAt, beforeExpiry, now)];
   const known = times.filter((time) => time !== null);
   if (known.length === 0) return null;

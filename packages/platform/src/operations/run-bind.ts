@@ -263,7 +263,10 @@ async function planRenewal(operation: BindOperation, result: BindResult): Promis
   const ref = instanceRef(operation.key);
   if (ref === undefined || (result.expiresAt === null && result.renewBefore === null)) return;
   const { binding } = operation.input;
-  const times = { space: ref.space, instance: ref.name, binding, ...result };
+  const part = `binding/${binding}` as const;
+  const record = (await operation.parts([part])).get(part);
+  if (record === undefined) return;
+  const times = { space: ref.space, instance: ref.name, binding, bindingId: record.id, ...result };
   await operation.transact(
     "renewal planned",
     keys.rotation(ref.space, ref.name, binding),
@@ -282,12 +285,15 @@ async function planRetirement(operation: BindOperation): Promise<void> {
   const old = (await operation.parts([oldPart])).get(oldPart);
   // Unbound meanwhile, or another one that was given its name.
   if (old === undefined || old.osbId !== operation.input.predecessor) return;
-  const { expiresAt, renewBefore } = old;
+  const { id: bindingId, expiresAt, renewBefore } = old;
   await operation.transact(
     "end of the predecessor planned",
     keys.rotation(ref.space, ref.name, predecessor),
     rotationRecords.decide(
-      retirePredecessor({ space: ref.space, instance: ref.name, binding: predecessor, expiresAt, renewBefore }),
+      retirePredecessor({
+        ...{ space: ref.space, instance: ref.name, binding: predecessor },
+        ...{ bindingId, expiresAt, renewBefore },
+      }),
     ),
   );
 }

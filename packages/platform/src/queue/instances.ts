@@ -22,6 +22,7 @@ import { readsInterrupted } from "../decisions/interrupted.js";
 import { JsonTextError, parseJsonText } from "../decisions/json-text.js";
 import { preflight } from "../decisions/preflight.js";
 import type { InstanceChange, InstanceResource } from "../decisions/queue-state.js";
+import { isSuccessorOf } from "../decisions/same-binding.js";
 import { successorName } from "../decisions/schedule-rotation.js";
 import { PlatformError } from "../errors.js";
 import { findOwner } from "../operations/find-owner.js";
@@ -414,9 +415,10 @@ export class JournalInstances implements Instances {
   /** The binding that failed still knows whose successor it was to be. */
   async #rotateAgain(ref: InstanceRef, successor: string, asking: Asking): Promise<Admitted> {
     const { bindings } = await this.#mustRead(ref);
-    const predecessor = bindings.find(({ name }) => name === successor)?.predecessor ?? null;
-    if (predecessor === null)
-      throw new PlatformError("too-late", `nobody knows any more which binding ${successor} was to follow`);
+    const failed = bindings.find(({ name }) => name === successor);
+    const predecessor = failed && bindings.find((binding) => isSuccessorOf(failed, binding))?.name;
+    if (predecessor === undefined)
+      throw new PlatformError("too-late", `the binding that ${successor} was to follow is not known any more`);
     return this.rotate(ref, predecessor, successor, asking);
   }
 

@@ -275,6 +275,8 @@ export interface BindingRecord {
   /** Names of the binding that this one replaces, and of the one that replaces it. */
   readonly predecessor: string | null;
   readonly successor: string | null;
+  /** The `id` of the one that this one replaces: its name may be another's by now. */
+  readonly predecessorId?: string;
   readonly message: string | null;
   /** As `conflictId` of an instance. */
   readonly conflictId?: string;

@@ -15,6 +15,8 @@ export interface RotationData {
   readonly space: string;
   readonly instance: string;
   readonly binding: string;
+  /** Which one: a name may be another's later. Rows of before it was kept lack it. */
+  readonly bindingId?: string;
   /** As the broker said it. */
   readonly expiresAt: string | null;
   readonly renewBefore: string | null;

@@ -1,8 +1,10 @@
-import type { Journal, OperationKinds, Page } from "@osbert/journal";
+import type { Journal, OperationKinds, Page, TypedResource } from "@osbert/journal";
+import { isPlannedFor } from "../decisions/same-binding.js";
 import { rotationLane } from "../decisions/schedule-rotation.js";
 import type { Instances, Rotations, RotationView } from "../platform.js";
+import { instances as instanceRecords } from "../records/instance-record.js";
 import { keys } from "../records/keys.js";
-import { rotationRecords } from "../records/rotation-record.js";
+import { type RotationShape, rotationRecords } from "../records/rotation-record.js";
 import { renewBinding } from "./renew-binding.js";
 
 export interface OpenRotationsOptions {
@@ -42,13 +44,16 @@ async function due(
   const { items, next } = await (space === undefined
     ? journal.withWork({ lane: rotationLane, ...page })
     : journal.find({ prefix: keys.rotationsOf(space), ...page }));
-  const found = items.filter(({ open }) => open.length > 0).map((resource) => rotationRecords.resource(resource).data);
+  const found = items.map((resource) => rotationRecords.resource(resource)).filter(({ open }) => open.length > 0);
   const isThere = await Promise.all(found.map((rotation) => hasBinding(journal, rotation)));
-  const listed = found.filter((_, at) => isThere[at]).sort((a, b) => a.renewAt - b.renewAt);
-  return { items: listed, next };
+  const listed = found.filter((_, at) => isThere[at]).map(({ data }) => data);
+  return { items: listed.sort((a, b) => a.renewAt - b.renewAt), next };
 }
 
-async function hasBinding(journal: Journal, { space, instance, binding }: RotationView): Promise<boolean> {
-  const part = `binding/${binding}`;
-  return (await journal.read(keys.instance(space, instance), [part]))?.parts.has(part) ?? false;
+async function hasBinding(journal: Journal, { data, open }: TypedResource<RotationShape>): Promise<boolean> {
+  const part = `binding/${data.binding}` as const;
+  const resource = await journal.read(keys.instance(data.space, data.instance), [part]);
+  const record = instanceRecords.resource(resource)?.parts.get(part);
+  // Of two, the older one is being called off.
+  return record !== undefined && isPlannedFor(data, open.at(-1)?.acceptedAt ?? 0, record);
 }

@@ -1,4 +1,5 @@
 import { type Attribution, RetryLater, type TypedKind, type TypedOperation } from "@osbert/journal";
+import { isPlannedFor, isSuccessorOf } from "../decisions/same-binding.js";
 import { rotationLane, successorName } from "../decisions/schedule-rotation.js";
 import { PlatformError } from "../errors.js";
 import type { BindingView, Instances, InstanceView } from "../platform.js";
@@ -23,7 +24,8 @@ type Unbound = End | { readonly kind: "again" };
 /**
  * Renews one binding when its time has come, or when somebody has bound its successor by hand: its successor is bound, both are kept for a while, and then the old one is unbound. What is asked of the
  * instance goes through its queue as everything does. Every look begins with what is there: whether this operation has asked before, was killed,
- * or whether somebody else did it, makes no difference, and nothing is asked twice.
+ * or whether somebody else did it, makes no difference, and nothing is asked twice. It is asked of the instance that was looked at (`ifMatch`): whoever
+ * wakes up late would name a binding that is another by then.
  */
 export function renewBinding(ports: RenewBindingPorts): TypedKind<RotationShape, "renew"> {
   return {
@@ -82,10 +84,10 @@ async function bindSuccessor(
   const { space, instance, binding, expiresAt, renewAt } = operation.data;
   const ref = { space, name: instance };
   const view = await instances().read(ref);
-  const old = bindingIn(view, operation.data);
+  const old = bindingIn(view, operation);
   if (view === undefined || old?.phase !== "bound")
     return { kind: "end", state: "over", message: "it is not bound any more" };
-  const successors = view.bindings.filter(({ predecessor }) => predecessor === binding);
+  const successors = view.bindings.filter((other) => isSuccessorOf(other, old));
   const bound = successors.find(({ phase }) => phase === "bound");
   if (bound !== undefined) return { kind: "successor", name: bound.name };
   if (successors.some(({ phase }) => phase === "binding")) return undefined;
@@ -100,7 +102,8 @@ async function bindSuccessor(
   const name = successorName(binding, new Set(view.bindings.map((other) => other.name)));
   return attempt(operation, looks, async () => {
     // A key for each look: what somebody has cancelled, or unbound, is asked for once more, although its name is the same.
-    await instances().rotate(ref, binding, name, { by, idempotencyKey: `${operation.id}.${turn}.${looks}` });
+    const idempotencyKey = `${operation.id}.${turn}.${looks}`;
+    await instances().rotate(ref, binding, name, { by, idempotencyKey, ifMatch: view.revision });
     await note(operation, "renewing", failed?.message ?? null);
     return undefined;
   });
@@ -114,21 +117,22 @@ async function unbindOld(
   const { space, instance, binding } = operation.data;
   const ref = { space, name: instance };
   const view = await instances().read(ref);
-  const old = bindingIn(view, operation.data);
-  if (old === undefined) return { kind: "end", state: "renewed", message: null };
+  const old = bindingIn(view, operation);
+  if (view === undefined || old === undefined) return { kind: "end", state: "renewed", message: null };
   if (old.phase === "unbinding") return undefined;
   if (old.phase === "unbind-rejected") {
     const message = `its successor is there, and the broker refused to unbind it: ${old.message ?? ""}`;
     return { kind: "end", state: "failed", message: message.slice(0, longestMessage) };
   }
   // Whoever uses it would be left with nothing.
-  if (!view?.bindings.some(({ predecessor, phase }) => predecessor === binding && phase === "bound"))
+  if (!view.bindings.some((other) => other.phase === "bound" && isSuccessorOf(other, old)))
     return isToBeRenewed(operation.data)
       ? { kind: "again" }
       : { kind: "end", state: "over", message: "its successor is gone; it stays" };
   return attempt(operation, looks, async () => {
-    const asked = await instances().unbind(ref, binding, { by, idempotencyKey: `${operation.id}.unbind` });
-    const isStill = asked.kind === "repeated" && bindingIn(asked.instance, operation.data)?.phase === "bound";
+    const idempotencyKey = `${operation.id}.unbind`;
+    const asked = await instances().unbind(ref, binding, { by, idempotencyKey, ifMatch: view.revision });
+    const isStill = asked.kind === "repeated" && bindingIn(asked.instance, operation)?.phase === "bound";
     return isStill
       ? { kind: "end", state: "over", message: "somebody has called its unbind off; it stays" }
       : undefined;
@@ -176,9 +180,8 @@ function isToBeRenewed({ expiresAt, renewBefore }: RotationData): boolean {
 /** The binding that was planned for, and not another one that somebody has given the same name since. */
 function bindingIn(
   view: InstanceView | undefined,
-  { binding, expiresAt, renewBefore }: RotationData,
+  { data, acceptedAt }: Pick<RenewOperation, "data" | "acceptedAt">,
 ): BindingView | undefined {
-  return view?.bindings.find(
-    (other) => other.name === binding && other.expiresAt === expiresAt && other.renewBefore === renewBefore,
-  );
+  const found = view?.bindings.find(({ name }) => name === data.binding);
+  return found !== undefined && isPlannedFor(data, acceptedAt, found) ? found : undefined;
 }
