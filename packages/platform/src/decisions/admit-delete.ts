@@ -142,11 +142,14 @@ function accept(
   const unbinds = bindings.filter(
     (part) => !queue.some((open) => open.kind === "unbind" && open.part === part && !open.cancelled),
   );
+  // A number that no other commit has. What was kept without one is told by what was asked for.
+  const cascade = weaker === undefined ? `${desk.resource?.seq ?? 0}` : cascadeOf(weaker);
   const brief = {
     op: "delete" as const,
     summary: `delete (${mode})`,
     paths: [],
     mode,
+    cascade,
     ...(wanted.after !== null && { after: [wanted.after] }),
   };
   const input: DeleteInput = { ...carried(desk, "delete"), mode, reason };
@@ -170,7 +173,7 @@ function accept(
           ...(isLocal && { lane: localLane }),
           deadlineMs: null,
         },
-        ...unbinds.map((part) => unbindOf(desk, part, place, heldFor)),
+        ...unbinds.map((part) => unbindOf(desk, part, cascade, place, heldFor)),
       ]),
       ...(place === "front" && order.length > 0 && { order }),
       parts: { ...Object.assign({}, ...unbinds.map((part) => unbinding(desk, part))), ...interruptedBy(desk, ends) },
@@ -183,9 +186,20 @@ function inOrder<Item>(place: "front" | "back", [first, ...others]: readonly Ite
   return first === undefined ? [] : place === "front" ? [first, ...others] : [...others, first];
 }
 
-function unbindOf(desk: Desk, part: BindingPart, place: "front" | "back", heldFor: ReturnType<typeof lockOn>) {
+/** Which cascade a delete, or an unbind that goes with one, belongs to. */
+export function cascadeOf({ brief }: QueuedOperation): string {
+  return brief.cascade ?? brief.asked;
+}
+
+function unbindOf(
+  desk: Desk,
+  part: BindingPart,
+  cascade: string,
+  place: "front" | "back",
+  heldFor: ReturnType<typeof lockOn>,
+) {
   const binding = nameOfBinding(part);
-  const brief = { op: "unbind" as const, summary: `unbind ${binding}`, paths: [], binding };
+  const brief = { op: "unbind" as const, summary: `unbind ${binding}`, paths: [], binding, cascade };
   // Exclusive: the bind may still be under way, and must be over before.
   const common = {
     ...intentOf(desk, "unbind", brief, heldFor),

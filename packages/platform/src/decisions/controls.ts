@@ -1,5 +1,6 @@
 import { PlatformError } from "../errors.js";
 import type { InstanceData, InstanceLock, InstancePolicy } from "../records/instance-record.js";
+import { cascadeOf } from "./admit-delete.js";
 import { dependents } from "./dependence.js";
 import { type Admitting, checkMatch, checkNotDeleting, type Desk, decided, mustExist } from "./desk.js";
 import { goneOnWith } from "./interrupted.js";
@@ -161,9 +162,9 @@ function restore(desk: Desk, data: InstanceData): Admitting {
   if (open.brief.mode === "abandon") throw tooLate(open, "everything else was ended for it");
   if (open.sent) throw tooLate(open, "the broker has been asked to delete it");
   // What it held goes on in its old order: behind it, if a runner still has to hear that it is called off.
-  const isCascaded = ({ id, kind, brief, started }: QueuedOperation) =>
-    kind === "unbind" && brief.asked === open.brief.asked && !started && id !== open.id;
-  const ending = new Set([open.id, ...desk.queue.filter(isCascaded).map(({ id }) => id)]);
+  const cascade = cascadeOf(open);
+  const cascaded = desk.queue.filter((one) => one.kind === "unbind" && !one.started && cascadeOf(one) === cascade);
+  const ending = new Set([open, ...cascaded].map(({ id }) => id));
   const holds = withoutHold(desk.holds, ({ kind }, id) => kind === "delete" || ending.has(id));
   const reason = `restored by ${desk.request.by}`;
   const change = {

@@ -339,6 +339,8 @@ export type IntentBrief = {
   readonly binding?: string;
   /** Of a delete. */
   readonly mode?: DeleteMode;
+  /** Of a delete and the unbinds that go with it: which cascade. One that takes the place of a weaker one goes on with its cascade. */
+  readonly cascade?: string;
   /** Its author, shortened. */
   readonly by: string;
   /** A hash of what was asked for, to know the same request again. */
