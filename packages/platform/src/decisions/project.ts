@@ -19,6 +19,17 @@ export function project(applied: AppliedState | null, queue: readonly ProjectedI
   return state;
 }
 
+/**
+ * The text of a refresh. What it sends is what the instance is when its turn has come: what was wanted when it was asked for may be cancelled, or
+ * refused, by then.
+ */
+export const nothingNew: UpdateInput["text"] = { plan: null, parameters: null, maintenance: null };
+
+/** What an update is about: its text, except that a refresh has none, whatever was kept as that. */
+export function textOf({ op, text }: Pick<UpdateInput, "op" | "text">): UpdateInput["text"] {
+  return op === "refresh" ? nothingNew : text;
+}
+
 /** What an update makes of an instance: later texts go over earlier ones, member by member, as they were written. */
 export function applyText(applied: AppliedState, { plan, parameters, maintenance }: UpdateInput["text"]): AppliedState {
   const isOtherPlan = plan !== null && plan.id !== applied.plan.id;
@@ -45,7 +56,7 @@ function afterIntent(state: AppliedState | null, { kind, input }: ProjectedInten
       return { plan, parameters, maintenance };
     }
     case "update":
-      return state === null ? null : applyText(state, (input as UpdateInput).text);
+      return state === null ? null : applyText(state, textOf(input as UpdateInput));
     default:
       return state;
   }

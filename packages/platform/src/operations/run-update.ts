@@ -1,4 +1,5 @@
 import type { UpdateRequest } from "@osbert/protocol";
+import { textOf } from "../decisions/project.js";
 import type { CallOutcome } from "../records/call-outcome.js";
 import type { UpdateResult } from "../records/instance-record.js";
 import { awaitRunning } from "./await-running.js";
@@ -25,7 +26,7 @@ export async function runUpdate(ports: RunPorts, operation: UpdateOperation): Pr
     const outcome = await update(ports, operation, { what, lostBefore: round > 1, waitWhileBusy });
     switch (outcome.kind) {
       case "done":
-        return { text: input.text, dashboardUrl: outcome.dashboardUrl };
+        return { text: textOf(input), dashboardUrl: outcome.dashboardUrl };
       case "running": {
         // A broker that knows nothing of the update for ten minutes has lost it, as with a create (E10-16).
         const of = { what, change: "create", instance: osbId, plan: applied.plan.id } as const;
@@ -36,7 +37,7 @@ export async function runUpdate(ports: RunPorts, operation: UpdateOperation): Pr
           waitWhileBusy = true;
           break;
         }
-        if (end.kind === "succeeded") return { text: input.text, dashboardUrl: outcome.dashboardUrl };
+        if (end.kind === "succeeded") return { text: textOf(input), dashboardUrl: outcome.dashboardUrl };
         if (end.kind === "failed") {
           const { message, usable, repeatable, uncertain } = end;
           throw failure(message, { class: end.class, usable, repeatable, uncertain });
@@ -65,9 +66,11 @@ function update(
   sending: { readonly what: string; readonly lostBefore: boolean; readonly waitWhileBusy: boolean },
 ): Promise<CallOutcome> {
   const { data, input } = operation;
-  const { plan, parameters, maintenance } = input.text;
+  const { plan, maintenance, ...text } = textOf(input);
   const osbId = data.osbId ?? "";
   const before = data.applied;
+  // Nothing else changes what is applied as long as this operation is open: sent again, it is the same.
+  const parameters = input.op === "refresh" ? (before?.parameters ?? null) : text.parameters;
   const request: UpdateRequest = {
     service_id: data.offering.id,
     ...(plan !== null && { plan_id: plan.id }),
@@ -80,13 +83,13 @@ function update(
     }),
     ...(maintenance !== null && { maintenance_info: { version: maintenance } }),
   };
-  const text = parameters === null ? {} : { parametersText: parameters };
+  const sent = parameters === null ? {} : { parametersText: parameters };
   return sendCall(ports, operation, {
     ...sending,
     call: "update",
     instance: osbId,
     body: `${JSON.stringify(request)}${parameters ?? ""}`,
-    send: (client, options) => client.update(osbId, request, { ...options, ...text }),
+    send: (client, options) => client.update(osbId, request, { ...options, ...sent }),
     whenLost: { ...budget, pause: ports.pauses.lost },
   });
 }

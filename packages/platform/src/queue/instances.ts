@@ -21,6 +21,7 @@ import {
 import { readsInterrupted } from "../decisions/interrupted.js";
 import { JsonTextError, parseJsonText } from "../decisions/json-text.js";
 import { preflight } from "../decisions/preflight.js";
+import { nothingNew } from "../decisions/project.js";
 import type { InstanceChange, InstanceResource } from "../decisions/queue-state.js";
 import { isSuccessorOf } from "../decisions/same-binding.js";
 import { successorName } from "../decisions/schedule-rotation.js";
@@ -125,9 +126,7 @@ export class JournalInstances implements Instances {
   }
 
   async refresh(ref: InstanceRef, asking: Asking): Promise<Admitted> {
-    const { desired } = await this.#mustRead(ref);
-    const text = { plan: null, parameters: desired?.parameters ?? null, maintenance: null };
-    return this.#update(ref, { op: "refresh", text, after: [] }, asking, {});
+    return this.#update(ref, { op: "refresh", text: nothingNew, after: [] }, asking, {});
   }
 
   async upgrade(ref: InstanceRef, version: string | undefined, asking: Asking): Promise<Admitted> {
@@ -384,7 +383,8 @@ export class JournalInstances implements Instances {
       case "update": {
         const { op, text } = input as UpdateInput;
         const again = op === "refresh" || op === "upgrade" ? op : "update";
-        return this.#update(ref, { op: again, text, after: [] }, asking, { retried: text });
+        const wanted = { op: again, text: again === "refresh" ? nothingNew : text, after: [] } as const;
+        return this.#update(ref, wanted, asking, { retried: text });
       }
       case "delete": {
         const { mode, reason } = input as DeleteInput;

@@ -196,7 +196,7 @@ export interface CreateInput extends IntentInput {
 }
 
 export interface UpdateInput extends IntentInput {
-  /** Exactly what the user said: this is sent, and nothing else (P-UPD-03). */
+  /** Exactly what the user said: this is sent, and nothing else (P-UPD-03). A refresh says nothing, and sends the parameters that are applied by then. */
   readonly text: {
     readonly plan: PlanRef | null;
     readonly parameters: string | null;
@@ -240,7 +240,7 @@ export interface CreateResult {
 }
 
 export interface UpdateResult {
-  /** What was sent, and is applied now. */
+  /** What is applied now that was not before. */
   readonly text: UpdateInput["text"];
   /** `null`: the broker says nothing of it, so that it stays as it was (P-UPD-10). */
   readonly dashboardUrl: string | null;
