@@ -251,10 +251,12 @@ export function decided(
     request.keyPart === null
       ? change.parts
       : { ...change.parts, [request.keyPart]: asked, ...forgotten(resource, now) };
-  const commit = { data: { ...raised, held: holds, phase: phaseOf(data, expected, holds) } };
+  const moved = holdChange(left, holds);
+  const freed = moved.release === undefined ? {} : { waitsSince: now };
+  const commit = { data: { ...raised, ...freed, held: holds, phase: phaseOf(data, expected, holds) } };
   return {
     result: { kind: "accepted" },
-    change: Object.assign(commit, change, holdChange(left, holds), parts !== undefined && { parts }),
+    change: Object.assign(commit, change, moved, parts !== undefined && { parts }),
   };
 }
 

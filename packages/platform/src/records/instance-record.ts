@@ -100,6 +100,11 @@ export interface InstanceData {
   readonly changes: readonly RevisionChange[];
   /** Bindings that exist at the broker, or may. */
   readonly bindings: number;
+  /**
+   * Since when what is queued waits for nothing but its broker: something else was let go then, or has ended, or a freeze was over. Deadlines count
+   * from there. Of an instance that was kept before there was this, they count from when something was accepted.
+   */
+  readonly waitsSince?: number;
   /** Why operations of the queue are held: one is, as long as it has a reason here. By operation. */
   readonly held: { readonly [operation: string]: readonly HoldReason[] };
 }
