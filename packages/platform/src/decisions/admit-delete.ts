@@ -23,6 +23,7 @@ import {
 import { interruptedBy } from "./interrupted.js";
 import { leaveBindings } from "./leave-bindings.js";
 import { type Holds, overtakable, type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
+import { waiveHolds } from "./waived-holds.js";
 
 export interface WantedDelete {
   readonly mode: DeleteMode;
@@ -159,7 +160,12 @@ function accept(
   const place = mode === "drain" ? ("back" as const) : ("front" as const);
   return decided(
     desk,
-    { data: { ...data, lastDelete: null }, holds, summary: brief.summary, ending },
+    {
+      data: waiveHolds({ ...data, lastDelete: null }, desk.holds, firstOf, weaker),
+      holds,
+      summary: brief.summary,
+      ending,
+    },
     {
       cancel: [...ending].map((operation) => ({
         operation,
@@ -199,8 +205,8 @@ function unbindOf(
   heldFor: ReturnType<typeof lockOn>,
 ) {
   const binding = nameOfBinding(part);
-  const brief = { op: "unbind" as const, summary: `unbind ${binding}`, paths: [], binding, cascade };
-  // Exclusive: the bind may still be under way, and must be over before.
+  const brief = { op: "unbind" as const, summary: `unbind ${binding}`, paths: [], binding, cascade, asked: "" };
+  // Exclusive: the bind may still be under way, and must be over before. Nobody has asked for it by itself: who asks for the delete again does not mean this.
   const common = {
     ...intentOf(desk, "unbind", brief, heldFor),
     mode: "exclusive" as const,

@@ -12,6 +12,7 @@ import {
   withHold,
   withoutHold,
 } from "./queue-state.js";
+import { unwaiveHolds } from "./waived-holds.js";
 
 /** What people do to a queue. Controls act at once, in one commit, and each leaves its line in the journal. */
 export type Control =
@@ -165,13 +166,14 @@ function restore(desk: Desk, data: InstanceData): Admitting {
   const cascade = cascadeOf(open);
   const cascaded = desk.queue.filter((one) => one.kind === "unbind" && !one.started && cascadeOf(one) === cascade);
   const ending = new Set([open, ...cascaded].map(({ id }) => id));
-  const holds = withoutHold(desk.holds, ({ kind }, id) => kind === "delete" || ending.has(id));
+  const freed = withoutHold(desk.holds, ({ kind }, id) => kind === "delete" || ending.has(id));
+  const left = desk.queue.filter(({ id }) => !ending.has(id));
   const reason = `restored by ${desk.request.by}`;
   const change = {
     cancel: [...ending].map((operation) => ({ operation, reason })),
     ...goneOnWith(desk.resource, data),
   };
-  return controlled(desk, "restore", { data, holds, ending }, open.id, change);
+  return controlled(desk, "restore", { ...unwaiveHolds(data, freed, left), ending }, open.id, change);
 }
 
 function controlled(

@@ -206,7 +206,7 @@ type Accepted = NonNullable<InstanceChange["accept"]>[number];
 export function intentOf<Kind extends Accepted["kind"]>(
   { request, data }: Pick<Desk, "request" | "data">,
   kind: Kind,
-  brief: Omit<IntentBrief, "by" | "asked">,
+  brief: Omit<IntentBrief, "by" | "asked"> & Partial<Pick<IntentBrief, "asked">>,
   heldFor: HoldReason | undefined,
 ): {
   readonly kind: Kind;

@@ -107,6 +107,8 @@ export interface InstanceData {
   readonly waitsSince?: number;
   /** Why operations of the queue are held: one is, as long as it has a reason here. By operation. */
   readonly held: { readonly [operation: string]: readonly HoldReason[] };
+  /** What people held and a delete has let go before itself: held again if the delete comes to nothing. By operation. */
+  readonly waivedHolds?: InstanceData["held"];
 }
 
 /** Why an operation of the queue stands aside. Each reason goes by itself; the operation goes on when none is left. */
@@ -348,7 +350,7 @@ export type IntentBrief = {
   readonly cascade?: string;
   /** Its author, shortened. */
   readonly by: string;
-  /** A hash of what was asked for, to know the same request again. */
+  /** A hash of what was asked for, to know the same request again. Empty: it goes with something that was. */
   readonly asked: string;
   /** Why it was held from the beginning. */
   readonly heldFor?: HoldReason;
