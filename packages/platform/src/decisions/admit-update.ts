@@ -72,9 +72,9 @@ function queueUpdate(
   const { queue } = desk;
   if (before === null) throw new PlatformError("invalid", "there is nothing to update");
   const desired = applyText(before, text);
-  const changed = difference(before, desired);
   const ahead = lookAhead(desk, toLookAt(wanted, desired), desired, data);
   if (ahead !== undefined) return { result: ahead };
+  const changed = difference(before, desired);
   const cancelSwallowed = swallowed === undefined ? [] : [{ operation: swallowed.id, reason: cancelReasons.coalesced }];
   if (changed.length === 0 && op !== "refresh") return unchanged(desk, data, wanted, swallowed);
   checkRoom(desk, swallowed === undefined ? 1 : 0);

@@ -11,6 +11,7 @@ import type {
 import { brokerLane } from "../records/keys.js";
 import type { PreflightReport } from "../records/preflight-report.js";
 import { intentBrief } from "./intent-brief.js";
+import { broughtBy, lookAtRoom } from "./kept-parameters.js";
 import type { PreflightIntent } from "./preflight.js";
 import { project } from "./project.js";
 import {
@@ -193,11 +194,19 @@ export function lookAhead(
   desired: AppliedState | null,
   offered: Offered,
 ): Admission | undefined {
-  const report = desk.request.preflight(intent, desk, offered);
+  const report = withRoom(desk, intent, desk.request.preflight(intent, desk, offered));
   if (desk.request.dryRun) return { kind: "dry run", report, desired };
   if (report.ok) return undefined;
   const faults = report.findings.filter(({ severity }) => severity === "error").map(({ message }) => message);
   throw new PlatformError("preflight-failed", faults.join("; "), { details: { report } });
+}
+
+/** Whether there is room for what is said is told by all that was said before, which is on the desk alone. */
+function withRoom({ data, queue, request }: Desk, intent: PreflightIntent, report: PreflightReport): PreflightReport {
+  if (intent.op !== "create" && intent.op !== "update") return report;
+  const open = queue.map(({ id, kind }) => broughtBy(kind, request.inputs?.get(id)?.input));
+  const found = lookAtRoom({ applied: data?.applied?.parameters ?? null, open }, intent.parameters);
+  return found.length === 0 ? report : { ok: false, findings: [...report.findings, ...found] };
 }
 
 type Accepted = NonNullable<InstanceChange["accept"]>[number];

@@ -1,3 +1,5 @@
+import { PlatformError } from "../errors.js";
+
 /**
  * JSON as it was written. `JSON.parse` would make another number of one beyond 2^53, so what is compared, merged and sent are pieces of the
  * text itself. Names are in a Map: `__proto__` is a name like any other.
@@ -17,9 +19,14 @@ export interface JsonBounds {
 
 export const jsonBounds: JsonBounds = { length: 262_144, depth: 100, nodes: 20_000 };
 
+/** What is merged may be longer than one text of a user, and was bounded when it came in. No text has more values than characters. */
+export const mergedBounds: JsonBounds = { length: 1_048_576, depth: 100, nodes: 1_048_576 };
+
 /** What is wrong with a text, for whoever wrote it. */
-export class JsonTextError extends Error {
-  override readonly name = "JsonTextError";
+export class JsonTextError extends PlatformError {
+  constructor(message: string) {
+    super("invalid", message);
+  }
 }
 
 export function parseJsonText(text: string, bounds: JsonBounds = jsonBounds): JsonNode {

@@ -1,5 +1,5 @@
 import type { AppliedState, CreateInput, UpdateInput } from "../records/instance-record.js";
-import { objectText, parseJsonText } from "./json-text.js";
+import { mergedBounds, objectText, parseJsonText } from "./json-text.js";
 
 /** An operation of the queue with what it asks for, as far as that changes what the instance is. */
 export interface ProjectedIntent {
@@ -62,8 +62,8 @@ function afterIntent(state: AppliedState | null, { kind, input }: ProjectedInten
   }
 }
 
-function membersOf(text: string): Iterable<readonly [string, string]> {
-  // What is merged may be longer than one text of a user: it was bounded when it came in.
-  const node = parseJsonText(text, { length: 1_048_576, depth: 100, nodes: 200_000 });
+/** Each member of an object as it was written. */
+export function membersOf(text: string): readonly (readonly [name: string, text: string])[] {
+  const node = parseJsonText(text, mergedBounds);
   return node.kind === "object" ? Array.from(node.members, ([name, member]) => [name, member.text] as const) : [];
 }

@@ -1,6 +1,6 @@
 import { instanceLabels } from "../records/instance-labels.js";
 import { withHold, withoutHold } from "./queue-state.js";
-import { detailsOf, endedQuietly, endingOf, failureOf, isOver, type Settle, settled, withFailure } from "./settle.js";
+import { endedQuietly, endingOf, failureOf, isOver, isUncertain, type Settle, settled, withFailure } from "./settle.js";
 
 /** The end of a create. What is queued behind one that failed assumed an instance that does not exist: it is held (E5, E10-3). */
 export const settleCreate: Settle<"create"> = (resource, operation, outcome) => {
@@ -39,7 +39,6 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
     );
   }
   const failure = failureOf(operation, ending, outcome);
-  const isUncertain = detailsOf(outcome).uncertain === true;
   // A delete, and the unbinds that it waits for, need no instance.
   const behind = queue
     .filter(({ kind, started }) => kind !== "delete" && kind !== "unbind" && !started)
@@ -49,7 +48,7 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
     ...data,
     adoptingId: null,
     failures: withFailure(data, { ...failure, paths: ["*"] }),
-    uncertainSince: isUncertain ? { operation: operation.id, at: ending.at } : data.uncertainSince,
+    uncertainSince: isUncertain(outcome) ? { operation: operation.id, at: ending.at } : data.uncertainSince,
   };
   return settled(
     ending,

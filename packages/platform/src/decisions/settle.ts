@@ -124,6 +124,11 @@ export function failureOf(
   };
 }
 
+/** Nobody knows what it has done; or the broker did it, and it could not be kept. */
+export function isUncertain(outcome: Extract<TypedOutcome<unknown>, { kind: "failed" }>): boolean {
+  return detailsOf(outcome).uncertain === true || outcome.error.class === "unkeepable";
+}
+
 /** What the broker's answer said beyond words. What failed otherwise, as by its deadline, has no details. */
 export function detailsOf({ error }: Extract<TypedOutcome<unknown>, { kind: "failed" }>): Partial<CallFailure> {
   const { details } = error;
