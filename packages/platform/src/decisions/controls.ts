@@ -139,7 +139,15 @@ function forget(desk: Desk, data: InstanceData, operation: string): Admitting {
   return controlled(desk, "cancel", { data: gone, holds: {}, ending }, operation, change);
 }
 
+/** The end of a lock looks for it once, when its time has come: one that came later would hold the queue for ever. */
+export function checkLockEnd(until: number | null, now: number): void {
+  if (until !== null && !(Number.isSafeInteger(until) && until > now))
+    throw new PlatformError("invalid", "a lock ends at a time that is still to come");
+}
+
 function lock(desk: Desk, data: InstanceData, wanted: InstanceLock): Admitting {
+  // Once more: the commit may have taken longer than there was time.
+  checkLockEnd(wanted.until, desk.now);
   const message = `it is locked by ${wanted.by}: ${wanted.reason}`;
   const isMeant = ({ kind, started, cancelled }: QueuedOperation) =>
     !started && !cancelled && !(wanted.deletesExempt && (kind === "delete" || kind === "unbind"));

@@ -8,7 +8,7 @@ import { admitDelete } from "../decisions/admit-delete.js";
 import { admitUnbind } from "../decisions/admit-unbind.js";
 import { admitUpdate, type WantedUpdate } from "../decisions/admit-update.js";
 import { partOfBinding } from "../decisions/binding-part.js";
-import { type Control, control } from "../decisions/controls.js";
+import { type Control, checkLockEnd, control } from "../decisions/controls.js";
 import {
   type Admission,
   type Admitting,
@@ -226,6 +226,7 @@ export class JournalInstances implements Instances {
     const at = this.#journal.now();
     const { effect = "queue", deletesExempt = false, until = null } = wanted;
     const reason = shortReason(wanted.reason);
+    checkLockEnd(until, at);
     if (until !== null) {
       const input = { ...pickRef(ref), at };
       const later = unlocks.decide<null>(() => ({
