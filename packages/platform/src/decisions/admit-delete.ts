@@ -44,9 +44,9 @@ export const localLane = "platform";
  * in whatever state the instance is: nothing may trap it (E10-28).
  */
 export function admitDelete(desk: Desk, wanted: WantedDelete): Admitting {
-  const data = mustExist(desk);
   const known = askedBefore(desk);
   if (known !== undefined) return { result: known };
+  const data = mustExist(desk);
   const open = desk.queue.find(({ kind, cancelled }) => kind === "delete" && !cancelled);
   // The second one is the same wish: an older revision does not stand in its way. What was sent cannot go any sooner (E10-30).
   const isSooner = open !== undefined && isStronger(wanted.mode, open.brief.mode ?? "preempt");

@@ -46,9 +46,9 @@ const mostAfter = 5;
 
 /** A change of plan, parameters or maintenance version: taken as the difference to what the instance will be, sent as it was said. */
 export function admitUpdate(desk: Desk, wanted: WantedUpdate): Admitting {
-  const data = mustExist(desk);
   const known = askedBefore(desk);
   if (known !== undefined) return { result: known };
+  const data = mustExist(desk);
   checkMatch(desk);
   checkNotDeleting(desk);
   const folded = foldable(desk, wanted);

@@ -117,14 +117,17 @@ export function mustExist({ data }: Desk): InstanceData {
   return data;
 }
 
-/** The same request, told by its key (E2) or by how soon it came after itself (E10-34: a double click). */
+/**
+ * The same request, told by its key (E2) or by how soon it came after itself (E10-34: a double click). Looked at before anything else, so that a request whose answer
+ * was lost is answered alike, also when the instance is gone since.
+ */
 export function askedBefore(desk: Desk): Admission | undefined {
   const { request, resource, queue, now } = desk;
   const noted = request.keyPart === null ? undefined : resource?.parts.get(request.keyPart);
   if (noted !== undefined) {
     if (noted.body !== request.asked)
       throw new PlatformError("idempotency-conflict", "the idempotency key was used for another request");
-    return { kind: "asked before", asked: noted };
+    return noted.done === true ? { kind: "done" } : { kind: "asked before", asked: noted };
   }
   // What is being called off is not meant: who asks again after that means it.
   const last = queue
@@ -255,7 +258,8 @@ export function decided(
   const left = queue.filter(({ id }) => !ending.has(id));
   const raised = raiseRevision(data, now, request.by, summary);
   const expected = [...left, ...expectedOf(change)];
-  const asked: AskedBefore = { body: request.asked, after: resource?.seq ?? 0, at: now };
+  const isDone = (change.accept?.length ?? 0) === 0;
+  const asked: AskedBefore = { body: request.asked, after: resource?.seq ?? 0, at: now, ...(isDone && { done: true }) };
   const parts =
     request.keyPart === null
       ? change.parts

@@ -317,6 +317,8 @@ export interface AskedBefore {
   readonly body: string;
   readonly after: number;
   readonly at: number;
+  /** It has no operation: it was done with the commit that remembers it. */
+  readonly done?: true;
 }
 
 /**
