@@ -73,7 +73,7 @@ function toHold({ data, brief, queue }: Ending, operation: string, usable: boole
   const isHoldable = ({ kind }: QueuedOperation) => kind !== "delete" && kind !== "unbind";
   if (!usable) return idsOf(movable.filter(isHoldable));
   if (onFailure === "continue") return [];
-  if (onFailure === "halt") return idsOf(movable.filter(({ kind }) => kind === "update"));
+  if (onFailure === "halt") return idsOf(movable.filter(isHoldable));
   return idsOf(dependents({ operation, paths: brief.paths, plan: brief.plan }, movable));
 }
 
