@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { admitCreate, type WantedInstance } from "../src/decisions/admit-create.js";
 import { askedBefore, type Desk } from "../src/decisions/desk.js";
 import { type Holds, withHold } from "../src/decisions/queue-state.js";
+import { unmanage } from "../src/decisions/unmanage.js";
 import { instanceLabels, osbIdLabelName } from "../src/records/instance-labels.js";
 import { type BindingRecord, instances } from "../src/records/instance-record.js";
 import { queueLab } from "./queue-lab.js";
@@ -179,4 +180,45 @@ test("reasons to be held do not add up until the instance is too large to be kep
 test("an unmanaged instance keeps its id from being adopted by another, and no broker from being removed", () => {
   const data = { broker: "b", phase: "unmanaged" as const, applied: null, osbId: "x", adoptingId: null };
   expect(Object.keys(instanceLabels(data))).toEqual([osbIdLabelName]);
+});
+
+test.each([
+  { plan: "small", kept: { parameters: db.parameters, maintenance: "1.0.0" } },
+  { plan: "large", kept: { parameters: null, maintenance: null } },
+])(
+  "E10-13: what is known of an unmanaged instance stays when it is adopted again as $plan, if that is what it was",
+  async ({ plan, kept }) => {
+    const lab = await ready();
+    const dashboardUrl = "https://dashboard.test";
+    const take = instances.decide((resource, now) => {
+      const left = resource === undefined ? undefined : unmanage(resource, "olga", now);
+      if (left?.data == null) throw new Error("there is nothing to leave");
+      return { result: null, change: { ...left, data: { ...left.data, dashboardUrl } } };
+    });
+    await lab.journal.transact("instance/s/i", take, { ...lab.asks("olga"), partsUnder: ["binding/"], open: "all" });
+    const { phase, osbId } = await lab.see();
+    expect(phase).toBe("unmanaged");
+    const wanted = { offering: "db", plan, osbId: osbId ?? "" };
+    const adopt = operationOf(await lab.instances.adopt(lab.ref, wanted, lab.asks("olga")));
+    // While it is open, what is queued behind it builds on the same.
+    expect((await lab.see()).desired).toMatchObject(kept);
+    lab.answer(adopt);
+    expect(await emptied(lab)).toMatchObject({
+      phase: "ready",
+      applied: { plan: { name: plan }, ...kept },
+      dashboardUrl,
+    });
+  },
+);
+
+test("E10-3: a create over one that failed has the policies that it names, and keeps the others", async () => {
+  const lab = await queueLab();
+  await lab.journal.start();
+  const policy = { onFailure: "halt" } as const;
+  lab.answer(operationOf(await lab.instances.create(lab.ref, { ...db, policy }, lab.asks("anna"))), {
+    kind: "refused",
+  });
+  await lab.until(async () => (await lab.see()).phase === "failed");
+  await lab.instances.create(lab.ref, { ...db, policy: { orphans: "hold" } }, lab.asks("bert"));
+  expect((await lab.see()).policy).toEqual({ onFailure: "halt", concurrency: "queue", orphans: "hold" });
 });

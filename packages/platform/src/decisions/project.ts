@@ -1,4 +1,4 @@
-import type { AppliedState, CreateInput, UpdateInput } from "../records/instance-record.js";
+import type { AdoptInput, AppliedState, CreateInput, UpdateInput } from "../records/instance-record.js";
 import { mergedBounds, objectText, parseJsonText } from "./json-text.js";
 
 /** An operation of the queue with what it asks for, as far as that changes what the instance is. */
@@ -48,13 +48,19 @@ export function mergeParameters(before: string | null, after: string | null): st
   return objectText(merged);
 }
 
+/** What is adopted, as far as it is known from before: an adoption brings a plan, and nothing else. */
+export function adoptedState(before: AppliedState | null, adopted: AppliedState): AppliedState {
+  return before?.plan.id === adopted.plan.id ? { ...before, plan: adopted.plan } : adopted;
+}
+
 function afterIntent(state: AppliedState | null, { kind, input }: ProjectedIntent): AppliedState | null {
   switch (kind) {
-    case "create":
-    case "adopt": {
-      const { plan, parameters = null, maintenance = null } = input as Pick<CreateInput, "plan"> & Partial<CreateInput>;
+    case "create": {
+      const { plan, parameters, maintenance } = input as CreateInput;
       return { plan, parameters, maintenance };
     }
+    case "adopt":
+      return adoptedState(state, { plan: (input as AdoptInput).plan, parameters: null, maintenance: null });
     case "update":
       return state === null ? null : applyText(state, textOf(input as UpdateInput));
     default:

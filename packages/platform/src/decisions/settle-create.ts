@@ -1,4 +1,5 @@
 import { instanceLabels } from "../records/instance-labels.js";
+import { adoptedState } from "./project.js";
 import { withHold, withoutHold } from "./queue-state.js";
 import { endedQuietly, endingOf, failureOf, isOver, isUncertain, type Settle, settled, withFailure } from "./settle.js";
 
@@ -17,15 +18,17 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
     const failed = new Set(data.failures.map((failure) => failure.operation));
     // If it was answered 409, it has turned out to be its own.
     const { conflictId: _, ...known } = data;
+    // An adoption hears nothing of these: of what was managed here before, what is known of it stays (E10-13).
+    const isAsBefore = operation.kind === "adopt" && data.osbId === osbId;
     const ready = {
       ...known,
       adoptingId: null,
       ...(operation.kind === "adopt" && { adoptedId: osbId }),
       osbId,
-      applied,
-      dashboardUrl,
+      applied: isAsBefore ? adoptedState(data.applied, applied) : applied,
+      dashboardUrl: dashboardUrl ?? (isAsBefore ? data.dashboardUrl : null),
       usable: true,
-      uncertainSince: null,
+      uncertainSince: isAsBefore ? data.uncertainSince : null,
       failures: [],
       // If its broker is removed meanwhile, it does not end like this.
       phase: "ready" as const,
