@@ -198,6 +198,9 @@ test.each([
     await lab.journal.transact("instance/s/i", take, { ...lab.asks("olga"), partsUnder: ["binding/"], open: "all" });
     const { phase, osbId } = await lab.see();
     expect(phase).toBe("unmanaged");
+    // It keeps no broker from being removed, and is found by it all the same, by whoever asks what the removal has left.
+    const { items } = await lab.instances.list({ broker: "b", phase: "unmanaged" });
+    expect(items).toMatchObject([{ name: "i", phase: "unmanaged" }]);
     const wanted = { offering: "db", plan, osbId: osbId ?? "" };
     const adopt = operationOf(await lab.instances.adopt(lab.ref, wanted, lab.asks("olga")));
     // While it is open, what is queued behind it builds on the same.
@@ -221,4 +224,14 @@ test("E10-3: a create over one that failed has the policies that it names, and k
   await lab.until(async () => (await lab.see()).phase === "failed");
   await lab.instances.create(lab.ref, { ...db, policy: { orphans: "hold" } }, lab.asks("bert"));
   expect((await lab.see()).policy).toEqual({ onFailure: "halt", concurrency: "queue", orphans: "hold" });
+});
+
+test("what is gone, too, is found by its broker, by whoever asks for that", async () => {
+  const lab = await ready();
+  lab.answerAll();
+  await lab.instances.delete(lab.ref, {}, lab.asks("anna"));
+  await lab.until(async () => (await lab.see()).phase === "gone");
+  expect((await lab.instances.list({ broker: "b", phase: "gone" })).items).toMatchObject([{ name: "i" }]);
+  expect((await lab.instances.list({ broker: "other", phase: "gone" })).items).toEqual([]);
+  expect((await lab.instances.list({ broker: "b" })).items).toEqual([]);
 });

@@ -42,6 +42,7 @@ import type {
   OperationView,
   UpdateInstance,
 } from "../platform.js";
+import { hasBrokerLabel } from "../records/instance-labels.js";
 import {
   type AppliedState,
   type AskedBefore,
@@ -279,8 +280,9 @@ export class JournalInstances implements Instances {
 
   async list(query: InstanceQuery): Promise<Page<InstanceSummary>> {
     const { space, broker, phase, after, limit } = query;
+    const isLabelled = phase === undefined || hasBrokerLabel(phase);
     const page = await this.#journal.find({
-      ...(broker !== undefined && space === undefined
+      ...(broker !== undefined && space === undefined && isLabelled
         ? { label: { name: "broker", value: broker } }
         : { prefix: space === undefined ? keys.instances : keys.instancesOf(space) }),
       ...(after !== undefined && { after }),
