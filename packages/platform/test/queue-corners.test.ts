@@ -226,6 +226,51 @@ test("E10-3: a create over one that failed has the policies that it names, and k
   expect((await lab.see()).policy).toEqual({ onFailure: "halt", concurrency: "queue", orphans: "hold" });
 });
 
+test("credentials that will never be there are not told as if they were to come", async () => {
+  const lab = await ready();
+  const bind = operationOf(await lab.instances.bind(lab.ref, { name: "app" }, lab.asks("anna")));
+  expect(await refusal(lab.instances.credentials(lab.ref, "app"))).toMatchObject({ code: "unavailable" });
+  lab.answer(bind, { kind: "refused" });
+  await emptied(lab);
+  expect(await refusal(lab.instances.credentials(lab.ref, "app"))).toMatchObject({
+    code: "not-found",
+    message: "the binding app has no credentials: it is failed",
+  });
+  lab.answer(operationOf(await lab.instances.bind(lab.ref, { name: "old" }, lab.asks("anna"))));
+  await emptied(lab);
+  const expire = instances.decide((resource) => {
+    const record = resource?.parts.get("binding/old");
+    if (record === undefined) throw new Error("there is no binding");
+    return {
+      result: null,
+      change: { parts: instances.part("binding/old", { ...record, expiresAt: "2020-01-01T00:00:00Z" }) },
+    };
+  });
+  await lab.journal.transact("instance/s/i", expire, { ...lab.asks("anna"), parts: ["binding/old"] });
+  expect(await refusal(lab.instances.credentials(lab.ref, "old"))).toMatchObject({
+    code: "not-found",
+    message: expect.stringContaining("expired"),
+  });
+});
+
+test("a dry run of whatever it is changes nothing: not of a retry, nor of a lock with an end", async () => {
+  const lab = await ready();
+  const open = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  await lab.journal.stop({ drainMs: 0 });
+  const other = await queueLab({ store: lab.store, before: lab });
+  const seqs = () =>
+    Promise.all(["instance/s/i", "unlock/s/i"].map(async (key) => (await other.journal.read(key))?.seq));
+  const before = await seqs();
+  const dry = other.asks("anna", { dryRun: true });
+  expect(await other.instances.retry(other.ref, open, dry)).toMatchObject({
+    kind: "dry run",
+    report: { ok: true },
+    desired: { parameters: '{"a":2,"b":1}' },
+  });
+  await other.instances.lock(other.ref, { reason: "audit", until: other.journal.now() + 60_000 }, dry);
+  expect(await seqs()).toEqual(before);
+});
+
 test("what is gone, too, is found by its broker, by whoever asks for that", async () => {
   const lab = await ready();
   lab.answerAll();

@@ -1,4 +1,5 @@
 import { PlatformError } from "../errors.js";
+import { shortened } from "./revision.js";
 
 /**
  * JSON as it was written. `JSON.parse` would make another number of one beyond 2^53, so what is compared, merged and sent are pieces of the
@@ -103,7 +104,8 @@ class Scanner {
       this.#skipBlanks();
       const name = JSON.parse(this.#string()) as string;
       // Readers disagree on which of the two counts: what was checked here must be what the broker reads.
-      if (members.has(name)) throw new JsonTextError("a name comes twice in one object");
+      if (members.has(name))
+        throw new JsonTextError(`the name ${JSON.stringify(shortened(name, 100))} comes twice in one object`);
       this.#skipBlanks();
       this.#at++;
       members.set(name, this.#value(depth + 1));

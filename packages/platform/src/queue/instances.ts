@@ -176,11 +176,15 @@ export class JournalInstances implements Instances {
     const part = partOfBinding(binding);
     const record = instances.resource(await this.#journal.read(keyOf(ref), [part]))?.parts.get(part);
     if (record === undefined) throw new PlatformError("not-found", `there is no binding ${binding}`);
+    // Those of one that is being bound are still to come; others never do.
     if (record.answer === null || record.phase === "binding")
-      throw new PlatformError("unavailable", `the binding ${binding} has no credentials: it is ${record.phase}`);
+      throw new PlatformError(
+        record.phase === "binding" ? "unavailable" : "not-found",
+        `the binding ${binding} has no credentials: it is ${record.phase}`,
+      );
     // P-BIND-09: what has expired must not be used any more.
     if (record.expiresAt !== null && Date.parse(record.expiresAt) <= this.#journal.now())
-      throw new PlatformError("unavailable", `the binding ${binding} expired at ${record.expiresAt}`);
+      throw new PlatformError("not-found", `the binding ${binding} expired at ${record.expiresAt}`);
     return record.answer;
   }
 
@@ -188,6 +192,10 @@ export class JournalInstances implements Instances {
   async retry(ref: InstanceRef, operation: string, asking: Asking): Promise<Admitted> {
     const status = await this.#journal.operation(keyOf(ref), operation);
     if (status === undefined) throw new PlatformError("not-found", `there is no operation ${operation}`);
+    if (status.status === "open" && asking.dryRun === true) {
+      const { desired } = await this.#mustRead(ref);
+      return { kind: "dry run", report: { ok: true, findings: [] }, desired };
+    }
     if (status.status === "open") {
       const by = caused(asking.by, operation);
       const hurry = instances.decide<null>(() => ({ result: null, change: { hurry: [operation] } }));
@@ -228,7 +236,7 @@ export class JournalInstances implements Instances {
     const { effect = "queue", deletesExempt = false, until = null } = wanted;
     const reason = shortReason(wanted.reason);
     checkLockEnd(until, at);
-    if (until !== null) {
+    if (until !== null && asking.dryRun !== true) {
       const input = { ...pickRef(ref), at };
       const later = unlocks.decide<null>(() => ({
         result: null,
