@@ -339,7 +339,7 @@ export function brokerPort(
     client: () => client,
     saw: (_broker, answer) => void saw.push(answer),
     sawBindsCollide: (_broker, id) => void collided.push(id),
-    relist: async () => undefined,
+    relist: async () => 0,
     checkParameters: () => ({ kind: "fine" }),
     freezes: () => [],
     visibilities: () => [],

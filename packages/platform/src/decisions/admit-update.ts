@@ -37,6 +37,8 @@ export interface WantedUpdate {
   readonly text: UpdateInput["text"];
   /** Operations that must have succeeded before it. */
   readonly after: readonly string[];
+  /** Of an upgrade: no version was named. */
+  readonly latest?: boolean;
   /** Of the create that failed, if one did: what is corrected. */
   readonly failedCreate: CreateInput | null;
 }
@@ -94,7 +96,8 @@ function queueUpdate(
     plan: desired.plan.id,
     ...(after.length > 0 && { after }),
   };
-  const input: UpdateInput = { ...carried(desk, op), text, difference: changed };
+  const latest = wanted.latest === true ? { latest: true } : {};
+  const input: UpdateInput = { ...carried(desk, op), text, difference: changed, ...latest };
   // What a correction frees goes behind it, and it goes behind what waits for nothing (E5).
   const runnable = queue.filter(
     ({ id, held, started, cancelled }) => !held && !started && !cancelled && !ending.has(id),

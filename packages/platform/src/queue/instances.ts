@@ -136,7 +136,9 @@ export class JournalInstances implements Instances {
     const maintenance = version ?? plan?.maintenance_info?.version;
     if (maintenance === undefined) throw new PlatformError("invalid", "the plan has no maintenance version");
     const text = { plan: null, parameters: null, maintenance };
-    return this.#update(ref, { op: "upgrade", text, after: [] }, asking, { version: maintenance });
+    const latest = version === undefined;
+    // Who asks again for the latest asks for the same, whichever that is by now.
+    return this.#update(ref, { op: "upgrade", text, after: [], latest }, asking, latest ? { latest } : { version });
   }
 
   async delete(ref: InstanceRef, wanted: DeleteInstance, asking: Asking): Promise<Admitted> {
@@ -392,7 +394,8 @@ export class JournalInstances implements Instances {
         return this.#recreate(ref, plan.id, parameters, asking);
       }
       case "update": {
-        const { op, text } = input as UpdateInput;
+        const { op, text, latest = false } = input as UpdateInput;
+        if (latest) return this.upgrade(ref, undefined, asking);
         const again = op === "refresh" || op === "upgrade" ? op : "update";
         const wanted = { op: again, text: again === "refresh" ? nothingNew : text, after: [] } as const;
         return this.#update(ref, wanted, asking, { retried: text });

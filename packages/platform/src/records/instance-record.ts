@@ -210,6 +210,8 @@ export interface UpdateInput extends IntentInput {
     readonly maintenance: string | null;
   };
   readonly difference: readonly PathChange[];
+  /** Of an upgrade: the version is that of the catalog as it was, and the one of now does as well (E10-52). */
+  readonly latest?: boolean;
 }
 
 export const deleteModes = ["drain", "after", "preempt", "abandon"] as const;
