@@ -59,7 +59,15 @@ async function isGone(pid: string): Promise<boolean> {
 }
 
 function orphansOf(runner: Runner, now: () => number): OrphanedJobs {
-  const over = { key: "/i1", id: "over", kind: "provision", part: null, open: null, outcome: null } as const;
+  const over = {
+    key: "/i1",
+    id: "over",
+    kind: "provision",
+    part: null,
+    open: null,
+    outcome: null,
+    endedAt: 0,
+  } as const;
   const operation = async () => ({ ...over, status: "failed" }) as const;
   return new OrphanedJobs({ runner: () => runner, journal: () => ({ operation, now }) });
 }

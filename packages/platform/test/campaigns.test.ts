@@ -1,6 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { newCampaign, reasonToStop, untilOpenMs } from "../src/decisions/campaign.js";
 import type { CampaignView } from "../src/platform.js";
+import { keys } from "../src/records/keys.js";
 import { catalogOf, catalogServer } from "./catalog-server.js";
 import { olga, platformInTime } from "./platform-in-time.js";
 
@@ -134,6 +135,24 @@ test("E10-53: outside of its window a campaign waits, and goes on when it opens"
   await lab.clock.advance(2 * 60_000);
   await reach(id, ({ state }) => state === "finished");
   expect(upgraded()).toHaveLength(3);
+});
+
+test("a campaign that waits for an instance writes nothing, looks less and less often, and goes on when that is free", async () => {
+  const { campaigns, lab, reach, upgraded } = await lagging(1);
+  const ref = { space: "space", name: "db-000" };
+  await lab.platform.instances.lock(ref, { reason: "audit" }, olga);
+  const { id } = await campaigns.start({ broker: "acme", plan: "postgres-small-id" }, olga);
+  await reach(id, ({ counts }) => counts.running === 1);
+  const seq = async () => (await lab.platform.journal.read(keys.campaign(id)))?.seq;
+  const before = await seq();
+  const looked = vi.spyOn(lab.platform.journal, "operation");
+  for (let second = 0; second < 600; second++) await lab.clock.advance(1_000);
+  expect(await seq()).toBe(before);
+  expect(looked.mock.calls.length).toBeGreaterThan(5);
+  expect(looked.mock.calls.length).toBeLessThan(60);
+  await lab.platform.instances.unlock(ref, olga);
+  await reach(id, ({ state }) => state === "finished");
+  expect(upgraded()).toHaveLength(1);
 });
 
 test("a campaign that makes no sense is refused", async () => {

@@ -60,7 +60,8 @@ test.each([
   ["too deep", `${"[".repeat(200)}${"]".repeat(200)}`, "nested deeper"],
   ["too many", `[${"1,".repeat(30_000)}1]`, "more than 20000 values"],
   ["too long", `"${"x".repeat(300_000)}"`, "more than 262144 characters"],
-  ["a name twice", '{"a":1,"\\u0061":2}', "comes twice"],
+  ["E10-40: a name twice", '{"a":1,"\\u0061":2}', 'the name "a" comes twice'],
+  ["a long name twice", `{"${"n".repeat(500)}":1,"${"n".repeat(500)}":2}`, `the name "${"n".repeat(99)}…" comes twice`],
 ])("a text is refused: %s", (_what, text, message) => {
   expect(() => parseJsonText(text)).toThrow(JsonTextError);
   expect(() => parseJsonText(text)).toThrow(message);

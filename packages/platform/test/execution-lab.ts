@@ -75,6 +75,8 @@ export interface Wanted {
   readonly osbId?: string;
   /** Of a bind: the binding that is rotated. */
   readonly predecessor?: string;
+  /** Of an update. */
+  readonly op?: "refresh";
 }
 
 type Kind = keyof InstanceShape["operations"];
@@ -191,9 +193,10 @@ export async function executionLab(options: LabOptions = {}) {
         input: { osbId, plan: planRef(plan), parameters: parameters ?? null, maintenance: null },
         first: { offering: { id: offering.id, name: offering.name }, policy: options.policy },
       }),
-    update: (name: string, { plan, parameters, by = "anna" }: Wanted) =>
+    update: (name: string, { plan, parameters, by = "anna", op }: Wanted) =>
       accept(name, "update", by, {
         input: {
+          ...(op !== undefined && { op }),
           text: {
             plan: plan === undefined ? null : planRef(plan),
             parameters: parameters ?? null,
@@ -336,7 +339,7 @@ export function brokerPort(
     client: () => client,
     saw: (_broker, answer) => void saw.push(answer),
     sawBindsCollide: (_broker, id) => void collided.push(id),
-    relist: async () => undefined,
+    relist: async () => 0,
     checkParameters: () => ({ kind: "fine" }),
     freezes: () => [],
     visibilities: () => [],

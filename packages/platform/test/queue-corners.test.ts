@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { admitCreate, type WantedInstance } from "../src/decisions/admit-create.js";
 import { askedBefore, type Desk } from "../src/decisions/desk.js";
 import { type Holds, withHold } from "../src/decisions/queue-state.js";
+import { unmanage } from "../src/decisions/unmanage.js";
 import { instanceLabels, osbIdLabelName } from "../src/records/instance-labels.js";
 import { type BindingRecord, instances } from "../src/records/instance-record.js";
 import { queueLab } from "./queue-lab.js";
@@ -179,4 +180,103 @@ test("reasons to be held do not add up until the instance is too large to be kep
 test("an unmanaged instance keeps its id from being adopted by another, and no broker from being removed", () => {
   const data = { broker: "b", phase: "unmanaged" as const, applied: null, osbId: "x", adoptingId: null };
   expect(Object.keys(instanceLabels(data))).toEqual([osbIdLabelName]);
+});
+
+test.each([
+  { plan: "small", kept: { parameters: db.parameters, maintenance: "1.0.0" } },
+  { plan: "large", kept: { parameters: null, maintenance: null } },
+])(
+  "E10-13: what is known of an unmanaged instance stays when it is adopted again as $plan, if that is what it was",
+  async ({ plan, kept }) => {
+    const lab = await ready();
+    const dashboardUrl = "https://dashboard.test";
+    const take = instances.decide((resource, now) => {
+      const left = resource === undefined ? undefined : unmanage(resource, "olga", now);
+      if (left?.data == null) throw new Error("there is nothing to leave");
+      return { result: null, change: { ...left, data: { ...left.data, dashboardUrl } } };
+    });
+    await lab.journal.transact("instance/s/i", take, { ...lab.asks("olga"), partsUnder: ["binding/"], open: "all" });
+    const { phase, osbId } = await lab.see();
+    expect(phase).toBe("unmanaged");
+    // It keeps no broker from being removed, and is found by it all the same, by whoever asks what the removal has left.
+    const { items } = await lab.instances.list({ broker: "b", phase: "unmanaged" });
+    expect(items).toMatchObject([{ name: "i", phase: "unmanaged" }]);
+    const wanted = { offering: "db", plan, osbId: osbId ?? "" };
+    const adopt = operationOf(await lab.instances.adopt(lab.ref, wanted, lab.asks("olga")));
+    // While it is open, what is queued behind it builds on the same.
+    expect((await lab.see()).desired).toMatchObject(kept);
+    lab.answer(adopt);
+    expect(await emptied(lab)).toMatchObject({
+      phase: "ready",
+      applied: { plan: { name: plan }, ...kept },
+      dashboardUrl,
+    });
+  },
+);
+
+test("E10-3: a create over one that failed has the policies that it names, and keeps the others", async () => {
+  const lab = await queueLab();
+  await lab.journal.start();
+  const policy = { onFailure: "halt" } as const;
+  lab.answer(operationOf(await lab.instances.create(lab.ref, { ...db, policy }, lab.asks("anna"))), {
+    kind: "refused",
+  });
+  await lab.until(async () => (await lab.see()).phase === "failed");
+  await lab.instances.create(lab.ref, { ...db, policy: { orphans: "hold" } }, lab.asks("bert"));
+  expect((await lab.see()).policy).toEqual({ onFailure: "halt", concurrency: "queue", orphans: "hold" });
+});
+
+test("credentials that will never be there are not told as if they were to come", async () => {
+  const lab = await ready();
+  const bind = operationOf(await lab.instances.bind(lab.ref, { name: "app" }, lab.asks("anna")));
+  expect(await refusal(lab.instances.credentials(lab.ref, "app"))).toMatchObject({ code: "unavailable" });
+  lab.answer(bind, { kind: "refused" });
+  await emptied(lab);
+  expect(await refusal(lab.instances.credentials(lab.ref, "app"))).toMatchObject({
+    code: "not-found",
+    message: "the binding app has no credentials: it is failed",
+  });
+  lab.answer(operationOf(await lab.instances.bind(lab.ref, { name: "old" }, lab.asks("anna"))));
+  await emptied(lab);
+  const expire = instances.decide((resource) => {
+    const record = resource?.parts.get("binding/old");
+    if (record === undefined) throw new Error("there is no binding");
+    return {
+      result: null,
+      change: { parts: instances.part("binding/old", { ...record, expiresAt: "2020-01-01T00:00:00Z" }) },
+    };
+  });
+  await lab.journal.transact("instance/s/i", expire, { ...lab.asks("anna"), parts: ["binding/old"] });
+  expect(await refusal(lab.instances.credentials(lab.ref, "old"))).toMatchObject({
+    code: "not-found",
+    message: expect.stringContaining("expired"),
+  });
+});
+
+test("a dry run of whatever it is changes nothing: not of a retry, nor of a lock with an end", async () => {
+  const lab = await ready();
+  const open = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  await lab.journal.stop({ drainMs: 0 });
+  const other = await queueLab({ store: lab.store, before: lab });
+  const seqs = () =>
+    Promise.all(["instance/s/i", "unlock/s/i"].map(async (key) => (await other.journal.read(key))?.seq));
+  const before = await seqs();
+  const dry = other.asks("anna", { dryRun: true });
+  expect(await other.instances.retry(other.ref, open, dry)).toMatchObject({
+    kind: "dry run",
+    report: { ok: true },
+    desired: { parameters: '{"a":2,"b":1}' },
+  });
+  await other.instances.lock(other.ref, { reason: "audit", until: other.journal.now() + 60_000 }, dry);
+  expect(await seqs()).toEqual(before);
+});
+
+test("what is gone, too, is found by its broker, by whoever asks for that", async () => {
+  const lab = await ready();
+  lab.answerAll();
+  await lab.instances.delete(lab.ref, {}, lab.asks("anna"));
+  await lab.until(async () => (await lab.see()).phase === "gone");
+  expect((await lab.instances.list({ broker: "b", phase: "gone" })).items).toMatchObject([{ name: "i" }]);
+  expect((await lab.instances.list({ broker: "other", phase: "gone" })).items).toEqual([]);
+  expect((await lab.instances.list({ broker: "b" })).items).toEqual([]);
 });

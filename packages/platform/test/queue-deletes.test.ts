@@ -233,3 +233,97 @@ test("an unbind that is called off leaves a bind that is under way as that", asy
   await lab.instances.restore(lab.ref, lab.asks("dora"));
   expect((await lab.see()).bindings).toMatchObject([{ name: "app", phase: "binding" }]);
 });
+
+test.each(["restore", "cancel"] as const)(
+  "E5, E10-30: %s of a delete that took the place of a weaker one leaves all bindings, also those that the weaker one was to take along",
+  async (how) => {
+    const lab = await ready();
+    await bound(lab, "one", "two");
+    const hangs = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+    const own = operationOf(await lab.instances.unbind(lab.ref, "two", lab.asks("bert")));
+    await lab.instances.delete(lab.ref, { mode: "drain", cascade: true }, lab.asks("dora"));
+    const gone = operationOf(await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("dora")));
+    expect((await lab.see()).queue.map(({ op }) => op)).toEqual(["update", "unbind", "unbind", "delete"]);
+    if (how === "restore") await lab.instances.restore(lab.ref, lab.asks("dora"));
+    else await lab.instances.cancel(lab.ref, gone, lab.asks("dora"));
+    expect(await order(lab), "what somebody else has asked for stays").toEqual([hangs, own]);
+    lab.answerAll();
+    expect((await emptied(lab)).bindings).toMatchObject([{ name: "one", phase: "bound" }]);
+  },
+);
+
+test("E5, E10-30: restore leaves what an earlier delete, which a binding has called off, had taken along", async () => {
+  const lab = await ready();
+  await bound(lab, "one", "two", "three");
+  const first = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("dora"));
+  const unbinds = (await lab.see()).queue.filter(({ op }) => op === "unbind").map(({ operation }) => operation);
+  // They go one after the other: the third one has not begun when the first is refused.
+  lab.answer(unbinds[0] ?? "", { kind: "refused", message: "in use" });
+  lab.answer(first);
+  await lab.until(async () => (await lab.see()).lastDelete !== null);
+  await lab.until(() => lab.sent.includes(unbinds[1] ?? ""));
+  const again = operationOf(await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("emil")));
+  await lab.instances.cancel(lab.ref, again, lab.asks("emil"));
+  expect(await order(lab)).toEqual(unbinds.slice(1));
+});
+
+test("E5: an unbind that somebody holds waits for them again when the delete that it went before is restored", async () => {
+  const lab = await ready();
+  await bound(lab, "one", "two");
+  const hangs = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  const mine = operationOf(await lab.instances.unbind(lab.ref, "two", lab.asks("bert")));
+  await lab.instances.hold(lab.ref, mine, "until the report is written", lab.asks("bert"));
+  await lab.instances.delete(lab.ref, { mode: "drain", cascade: true }, lab.asks("dora"));
+  await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("dora"));
+  expect(await held(lab)).toEqual([]);
+  await lab.instances.restore(lab.ref, lab.asks("dora"));
+  expect((await lab.see()).queue).toMatchObject([
+    { operation: hangs },
+    { operation: mine, state: "held", heldFor: "bert: until the report is written" },
+  ]);
+});
+
+test("E5: an unbind that somebody holds waits for them again when a binding calls off the delete that it went before", async () => {
+  const lab = await ready();
+  await bound(lab, "one", "two", "three");
+  const hangs = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("dora"));
+  const unbinds = (await lab.see()).queue.filter(({ op }) => op === "unbind").map(({ operation }) => operation);
+  const [first = "", second = "", third = ""] = unbinds;
+  const refused = { kind: "refused", message: "in use" } as const;
+  lab.answer(first, refused);
+  lab.answer(hangs);
+  await lab.until(() => lab.sent.includes(second));
+  await lab.instances.hold(lab.ref, third, "until the report is written", lab.asks("bert"));
+  await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("emil"));
+  expect(await held(lab)).toEqual([]);
+  lab.answer(second, refused);
+  await lab.until(async () => (await lab.see()).lastDelete?.by === "emil");
+  expect(await held(lab)).toEqual([third]);
+  expect(lab.sent).not.toContain(third);
+});
+
+test("a delete that is asked for again after a binding has called it off is not taken for one of its unbinds", async () => {
+  const lab = await ready();
+  await bound(lab, "one", "two");
+  const hangs = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  const first = operationOf(await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("dora")));
+  const [unbind = ""] = (await lab.see()).queue.filter(({ op }) => op === "unbind").map(({ operation }) => operation);
+  lab.answer(unbind, { kind: "refused", message: "in use" });
+  lab.answer(hangs);
+  await lab.until(async () => (await lab.see()).lastDelete?.operation === first);
+  const again = await lab.instances.delete(lab.ref, { cascade: true }, lab.asks("dora"));
+  expect(again.kind).toBe("accepted");
+  expect((await lab.see()).queue.at(-1)).toMatchObject({ op: "delete", operation: operationOf(again) });
+});
+
+test("E10-34: a delete with a key that is asked for twice is answered with the delete, also where its unbinds were accepted before it", async () => {
+  const lab = await ready();
+  await bound(lab, "one");
+  await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  const asking = lab.asks("dora", { idempotencyKey: "k" });
+  const once = await lab.instances.delete(lab.ref, { mode: "drain", cascade: true }, asking);
+  const again = await lab.instances.delete(lab.ref, { mode: "drain", cascade: true }, asking);
+  expect(operationOf(again)).toBe(operationOf(once));
+});

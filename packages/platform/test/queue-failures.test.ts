@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { emptied, held, operationOf, ready, update } from "./queue-stories.js";
+import { emptied, held, operationOf, ready, sent, update } from "./queue-stories.js";
 
 /** `a` and `n` could not be changed; below each of them, and beside them, someone wants more. */
 async function failedTwice() {
@@ -109,4 +109,27 @@ test("what is held behind sixty-four others keeps its reason, and is freed with 
   await lab.until(async () => (await lab.see()).failures.length === 1);
   const heldFor = (await lab.see()).queue.find(({ operation }) => operation === last)?.heldFor;
   expect(heldFor).toBe("bert: not before Monday");
+});
+
+test("E5: with halt everything behind a failure is held, binds included, and goes on when it is corrected", async () => {
+  const lab = await ready();
+  await lab.instances.setPolicy(lab.ref, { onFailure: "halt" }, lab.asks("anna"));
+  lab.answer(operationOf(await lab.instances.bind(lab.ref, { name: "old" }, lab.asks("anna"))));
+  await emptied(lab);
+  const first = await sent(lab, lab.instances.update(lab.ref, { parameters: '{"a":2}' }, lab.asks("anna")));
+  const other = await update(lab, '{"b":2}', "bert");
+  const bind = operationOf(await lab.instances.bind(lab.ref, { name: "app" }, lab.asks("carl")));
+  // What is to go goes.
+  const unbind = operationOf(await lab.instances.unbind(lab.ref, "old", lab.asks("carl")));
+  lab.answer(first, { kind: "refused" });
+  await lab.until(() => lab.sent.includes(unbind));
+  expect(await held(lab)).toEqual([other, bind]);
+  expect(lab.sent).not.toContain(bind);
+  lab.answerAll();
+  await update(lab, '{"a":3}');
+  expect(await emptied(lab)).toMatchObject({
+    phase: "ready",
+    failures: [],
+    bindings: [{ name: "app", phase: "bound" }],
+  });
 });

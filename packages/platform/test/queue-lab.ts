@@ -215,5 +215,5 @@ const port: BrokerPort = {
   checkParameters: () => ({ kind: "fine" }),
   freezes: () => [],
   visibilities: () => [],
-  relist: async () => undefined,
+  relist: async () => 0,
 };

@@ -79,7 +79,11 @@ export class Authorization {
     const realm = new URL(text);
     const isSafe = realm.protocol === "https:" || (realm.protocol === "http:" && url.protocol === "http:");
     if (!isSafe || realm.username !== "" || realm.password !== "")
-      throw new SourceError("foreign host", place, `tokens are given out at ${realm.protocol}//${realm.host} in an unsafe way`);
+      throw new SourceError(
+        "foreign host",
+        place,
+        `tokens are given out at ${realm.protocol}//${realm.host} in an unsafe way`,
+      );
     return realm;
   }
 

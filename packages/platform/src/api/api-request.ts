@@ -60,11 +60,11 @@ export function askingOf(request: ApiRequest): Asking {
   };
 }
 
-/** `"12"`, as the header ETag has it. `*` asks for nothing: what is not there cannot be changed anyway. */
+/** `"12"`, or `"12-open"`, as the header ETag has it. `*` asks for nothing: what is not there cannot be changed anyway. */
 function revisionIn(header: string | undefined): number | undefined {
   const tag = header?.trim();
   if (tag === undefined || tag === "*") return undefined;
-  const match = /^"([0-9]{1,15})"$/.exec(tag);
+  const match = /^"([0-9]{1,15})(?:-open)?"$/.exec(tag);
   if (match === null) throw invalid('If-Match must be one entity tag that this API gave, such as "12"');
   return Number(match[1]);
 }

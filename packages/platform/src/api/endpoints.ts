@@ -66,7 +66,8 @@ export const endpoints: Readonly<Record<ApiRouteName, Endpoint>> = {
   async instance(request) {
     const view = await readInstance(request);
     const etag = tagOf(view);
-    if (request.header("if-none-match")?.trim() === etag) return { status: 304, body: "", headers: { etag } };
+    const isKnown = request.header("if-none-match")?.trim() === etag;
+    if (isKnown && view.queue.length === 0) return { status: 304, body: "", headers: { etag } };
     return changed(view);
   },
   async createInstance(request) {
@@ -327,8 +328,9 @@ function admitted(outcome: Admitted): Answer {
   return { status: 202, body, headers: { ...headers, location } };
 }
 
-function tagOf({ revision }: InstanceView): string {
-  return `"${revision}"`;
+/** What is open moves on without a new revision: such an answer is never the one that is told of the same revision later. */
+function tagOf({ revision, queue }: InstanceView): string {
+  return queue.length === 0 ? `"${revision}"` : `"${revision}-open"`;
 }
 
 async function readInstance(request: ApiRequest): Promise<InstanceView> {

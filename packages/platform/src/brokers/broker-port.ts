@@ -25,6 +25,6 @@ export interface BrokerPort {
   freezes(): readonly Freeze[];
   /** What is offered in some spaces only; `isVisible` tells of a plan. */
   visibilities(): readonly Visibility[];
-  /** Reads the catalog again soon. */
-  relist(broker: string): Promise<void>;
+  /** Has the catalog read again soon, and does not wait for that: it is done when `catalog.answered` of the broker has got to the answer. */
+  relist(broker: string): Promise<number>;
 }

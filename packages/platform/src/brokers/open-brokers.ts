@@ -60,7 +60,7 @@ export function openBrokers({ journal, random = Math.random }: OpenBrokersOption
       checkParameters: (plan, use, parameters) => schemas.check(plan, use, parameters),
       freezes: () => freezes.list(),
       visibilities: () => visibilities.list(),
-      relist: async (name) => void (await registrations.ask(name, byItself)),
+      relist: async (name) => (await registrations.ask(name, byItself)).asked,
     },
     brokers: registrations,
     offeringsCalled: (broker, idOrName) => registrations.offeringsCalled(broker, idOrName),

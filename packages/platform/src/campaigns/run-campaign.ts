@@ -1,6 +1,6 @@
 import { type Attribution, type Journal, RetryLater, type TypedKind, type TypedOperation } from "@osbert/journal";
 import type { BrokerPort } from "../brokers/broker-port.js";
-import { afterMoves, reasonToStop, roomFor, untilOpenMs } from "../decisions/campaign.js";
+import { afterMoves, lookAgainMs, reasonToStop, roomFor, untilOpenMs } from "../decisions/campaign.js";
 import { PlatformError } from "../errors.js";
 import type { Instances } from "../platform.js";
 import {
@@ -74,7 +74,7 @@ async function lookOnce(ports: RunCampaignPorts, operation: CampaignOperation): 
     case "collecting":
       return collect(ports, operation, data);
     case "retrying":
-      return retryFailed(operation);
+      return retryFailed(ports, operation);
     case "cancelled":
       return drop(ports, operation, data);
     case "running":
@@ -86,11 +86,8 @@ async function lookOnce(ports: RunCampaignPorts, operation: CampaignOperation): 
 }
 
 /** A page of instances. How far it has got is in the same commit as what it has found. */
-async function collect(
-  { journal, brokers }: RunCampaignPorts,
-  operation: CampaignOperation,
-  data: CampaignData,
-): Promise<undefined> {
+async function collect(ports: RunCampaignPorts, operation: CampaignOperation, data: CampaignData): Promise<undefined> {
+  const { journal, brokers } = ports;
   const { broker, plan, offering, space, cursor } = data;
   const page = await journal().find({
     label: plan === null ? { name: "broker", value: broker } : { name: "plan", value: planLabel(plan) },
@@ -110,7 +107,7 @@ async function collect(
     return [{ target, from: null, to: { state: "pending", operation: null, message: null, tries: 0 } }];
   });
   // Somebody may have cancelled it meanwhile: that stays.
-  await write(operation, moves, (after) =>
+  await write(ports, operation, moves, (after) =>
     page.next === null
       ? { ...after, state: after.state === "collecting" ? "running" : after.state, cursor: null }
       : { ...after, cursor: page.next },
@@ -118,13 +115,13 @@ async function collect(
   throw new RetryLater("there is more to do", { afterMs: 10 });
 }
 
-async function retryFailed(operation: CampaignOperation): Promise<undefined> {
+async function retryFailed(ports: RunCampaignPorts, operation: CampaignOperation): Promise<undefined> {
   const failed = await targetsIn(operation, "failed", targetsAtOnce);
   const moves = failed.map(
     ([target, record]): Move => ({ target, from: "failed", to: { ...record, state: "pending", operation: null } }),
   );
   const isLast = failed.length < targetsAtOnce;
-  await write(operation, moves, (after) =>
+  await write(ports, operation, moves, (after) =>
     isLast && after.state === "retrying" ? { ...after, state: "running", failedInARow: 0, message: null } : after,
   );
   throw new RetryLater("there is more to do", { afterMs: 10 });
@@ -147,8 +144,10 @@ async function drop(
     ([target, record]): Move => ({ target, from: "pending", to: { ...record, state: "dropped" } }),
   );
   const isOver = left.length === 0 && pending.length < targetsAtOnce;
-  await write(operation, [...ended, ...dropped], (after) => (isOver ? { ...after, endedAt: now(ports) } : after));
-  return isOver ? null : undefined;
+  const moves = [...ended, ...dropped];
+  const after = await write(ports, operation, moves, (told) => (isOver ? { ...told, endedAt: now(ports) } : told));
+  if (isOver) return null;
+  throw untilItMoves(after, now(ports));
 }
 
 async function upgrade(
@@ -163,7 +162,7 @@ async function upgrade(
   const next = room === 0 ? [] : await targetsIn(operation, "pending", room);
   const begun: Move[] = [];
   for (const [target, record] of next) begun.push(await begin(ports, operation, data, target, record));
-  const after = await write(operation, [...ended, ...begun], (counted) => {
+  const after = await write(ports, operation, [...ended, ...begun], (counted) => {
     const told = judged(counted);
     const isIdle = told.counts.running === 0;
     const isFinished = told.state === "running" && isIdle && told.counts.pending === 0;
@@ -172,7 +171,12 @@ async function upgrade(
   if (isOver(after)) return null;
   const closedMs = untilOpenMs(after.window, now(ports));
   if (after.counts.running === 0 && closedMs > 0) throw new RetryLater("until the window opens", { afterMs: closedMs });
-  return undefined;
+  throw untilItMoves(after, now(ports));
+}
+
+/** Who changes what it is to do hurries it. What it waits for may be locked, or its broker down, for days. */
+function untilItMoves(data: CampaignData, at: number): RetryLater {
+  return new RetryLater("until something has moved", { afterMs: lookAgainMs(data, at) });
 }
 
 /** The rate of errors counts with every end. */
@@ -236,8 +240,12 @@ function endOf(record: TargetRecord, outcome: Status["outcome"], whenCancelled: 
   }
 }
 
-/** The parts of where instances have got to, and the counts, in one commit. Others may have changed what the campaign is to do: that stays. */
+/**
+ * The parts of where instances have got to, and the counts, in one commit; none where nothing has changed, because it may wait for days. Others may
+ * have changed what the campaign is to do: that stays.
+ */
 async function write(
+  ports: RunCampaignPorts,
   operation: CampaignOperation,
   moves: readonly Move[],
   decide: (counted: CampaignData) => CampaignData,
@@ -250,9 +258,9 @@ async function write(
     ]),
   );
   await operation.change(({ data }) => {
-    const counted = afterMoves(data, moves.map(countedMove));
+    const counted = moves.length === 0 ? data : { ...afterMoves(data, moves.map(countedMove)), movedAt: now(ports) };
     after = decide(counted);
-    return { data: after, parts };
+    return after === data ? {} : { data: after, parts };
   });
   return after;
 }

@@ -36,9 +36,9 @@ const mostRecords = 200;
 
 /** A bind, or the successor of a binding that is rotated (P-ROT-02). */
 export function admitBind(desk: Desk, wanted: WantedBinding): Admitting {
-  const data = mustExist(desk);
   const known = askedBefore(desk);
   if (known !== undefined) return { result: known };
+  const data = mustExist(desk);
   checkMatch(desk);
   checkNotDeleting(desk);
   const { request, resource, now } = desk;

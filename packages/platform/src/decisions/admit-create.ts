@@ -59,6 +59,7 @@ export function admitCreate(desk: Desk, wanted: WantedInstance): Admitting {
           ...before,
           broker: wanted.broker,
           offering: wanted.offering,
+          policy: { ...before.policy, ...wanted.policy },
           // It is managed again when the broker has said that it has it.
           phase: before.phase === "unmanaged" ? before.phase : ("pending" as const),
         };

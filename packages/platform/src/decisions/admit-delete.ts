@@ -23,6 +23,7 @@ import {
 import { interruptedBy } from "./interrupted.js";
 import { leaveBindings } from "./leave-bindings.js";
 import { type Holds, overtakable, type QueuedOperation, withHold, withoutHold } from "./queue-state.js";
+import { waiveHolds } from "./waived-holds.js";
 
 export interface WantedDelete {
   readonly mode: DeleteMode;
@@ -43,9 +44,9 @@ export const localLane = "platform";
  * in whatever state the instance is: nothing may trap it (E10-28).
  */
 export function admitDelete(desk: Desk, wanted: WantedDelete): Admitting {
-  const data = mustExist(desk);
   const known = askedBefore(desk);
   if (known !== undefined) return { result: known };
+  const data = mustExist(desk);
   const open = desk.queue.find(({ kind, cancelled }) => kind === "delete" && !cancelled);
   // The second one is the same wish: an older revision does not stand in its way. What was sent cannot go any sooner (E10-30).
   const isSooner = open !== undefined && isStronger(wanted.mode, open.brief.mode ?? "preempt");
@@ -142,11 +143,14 @@ function accept(
   const unbinds = bindings.filter(
     (part) => !queue.some((open) => open.kind === "unbind" && open.part === part && !open.cancelled),
   );
+  // A number that no other commit has. What was kept without one is told by what was asked for.
+  const cascade = weaker === undefined ? `${desk.resource?.seq ?? 0}` : cascadeOf(weaker);
   const brief = {
     op: "delete" as const,
     summary: `delete (${mode})`,
     paths: [],
     mode,
+    cascade,
     ...(wanted.after !== null && { after: [wanted.after] }),
   };
   const input: DeleteInput = { ...carried(desk, "delete"), mode, reason };
@@ -156,7 +160,12 @@ function accept(
   const place = mode === "drain" ? ("back" as const) : ("front" as const);
   return decided(
     desk,
-    { data: { ...data, lastDelete: null }, holds, summary: brief.summary, ending },
+    {
+      data: waiveHolds({ ...data, lastDelete: null }, desk.holds, firstOf, weaker),
+      holds,
+      summary: brief.summary,
+      ending,
+    },
     {
       cancel: [...ending].map((operation) => ({
         operation,
@@ -170,7 +179,7 @@ function accept(
           ...(isLocal && { lane: localLane }),
           deadlineMs: null,
         },
-        ...unbinds.map((part) => unbindOf(desk, part, place, heldFor)),
+        ...unbinds.map((part) => unbindOf(desk, part, cascade, place, heldFor)),
       ]),
       ...(place === "front" && order.length > 0 && { order }),
       parts: { ...Object.assign({}, ...unbinds.map((part) => unbinding(desk, part))), ...interruptedBy(desk, ends) },
@@ -183,10 +192,21 @@ function inOrder<Item>(place: "front" | "back", [first, ...others]: readonly Ite
   return first === undefined ? [] : place === "front" ? [first, ...others] : [...others, first];
 }
 
-function unbindOf(desk: Desk, part: BindingPart, place: "front" | "back", heldFor: ReturnType<typeof lockOn>) {
+/** Which cascade a delete, or an unbind that goes with one, belongs to. */
+export function cascadeOf({ brief }: QueuedOperation): string {
+  return brief.cascade ?? brief.asked;
+}
+
+function unbindOf(
+  desk: Desk,
+  part: BindingPart,
+  cascade: string,
+  place: "front" | "back",
+  heldFor: ReturnType<typeof lockOn>,
+) {
   const binding = nameOfBinding(part);
-  const brief = { op: "unbind" as const, summary: `unbind ${binding}`, paths: [], binding };
-  // Exclusive: the bind may still be under way, and must be over before.
+  const brief = { op: "unbind" as const, summary: `unbind ${binding}`, paths: [], binding, cascade, asked: "" };
+  // Exclusive: the bind may still be under way, and must be over before. Nobody has asked for it by itself: who asks for the delete again does not mean this.
   const common = {
     ...intentOf(desk, "unbind", brief, heldFor),
     mode: "exclusive" as const,

@@ -17,10 +17,10 @@ import { withoutHold } from "./queue-state.js";
 
 /** The end of a binding. As a delete, it is taken however much is open. */
 export function admitUnbind(desk: Desk, binding: string, serial: boolean): Admitting {
-  const data = mustExist(desk);
-  const part = partOfBinding(binding);
   const known = askedBefore(desk);
   if (known !== undefined) return { result: known };
+  const data = mustExist(desk);
+  const part = partOfBinding(binding);
   const record = desk.resource?.parts.get(part);
   if (record === undefined) throw new PlatformError("not-found", `there is no binding ${binding}`);
   const open = desk.queue.filter((operation) => operation.part === part && !operation.cancelled);

@@ -37,6 +37,8 @@ export interface WantedUpdate {
   readonly text: UpdateInput["text"];
   /** Operations that must have succeeded before it. */
   readonly after: readonly string[];
+  /** Of an upgrade: no version was named. */
+  readonly latest?: boolean;
   /** Of the create that failed, if one did: what is corrected. */
   readonly failedCreate: CreateInput | null;
 }
@@ -46,9 +48,9 @@ const mostAfter = 5;
 
 /** A change of plan, parameters or maintenance version: taken as the difference to what the instance will be, sent as it was said. */
 export function admitUpdate(desk: Desk, wanted: WantedUpdate): Admitting {
-  const data = mustExist(desk);
   const known = askedBefore(desk);
   if (known !== undefined) return { result: known };
+  const data = mustExist(desk);
   checkMatch(desk);
   checkNotDeleting(desk);
   const folded = foldable(desk, wanted);
@@ -72,9 +74,9 @@ function queueUpdate(
   const { queue } = desk;
   if (before === null) throw new PlatformError("invalid", "there is nothing to update");
   const desired = applyText(before, text);
-  const changed = difference(before, desired);
   const ahead = lookAhead(desk, toLookAt(wanted, desired), desired, data);
   if (ahead !== undefined) return { result: ahead };
+  const changed = difference(before, desired);
   const cancelSwallowed = swallowed === undefined ? [] : [{ operation: swallowed.id, reason: cancelReasons.coalesced }];
   if (changed.length === 0 && op !== "refresh") return unchanged(desk, data, wanted, swallowed);
   checkRoom(desk, swallowed === undefined ? 1 : 0);
@@ -94,7 +96,8 @@ function queueUpdate(
     plan: desired.plan.id,
     ...(after.length > 0 && { after }),
   };
-  const input: UpdateInput = { ...carried(desk, op), text, difference: changed };
+  const latest = wanted.latest === true ? { latest: true } : {};
+  const input: UpdateInput = { ...carried(desk, op), text, difference: changed, ...latest };
   // What a correction frees goes behind it, and it goes behind what waits for nothing (E5).
   const runnable = queue.filter(
     ({ id, held, started, cancelled }) => !held && !started && !cancelled && !ending.has(id),

@@ -42,6 +42,13 @@ export function afterMoves(data: CampaignData, moves: readonly TargetMove[]): Ca
   return { ...data, counts, failedInARow: row };
 }
 
+const soonestLookMs = 1_000;
+
+/** When a campaign looks at its instances again: the later, the longer none of them has moved, and after a minute at the latest. */
+export function lookAgainMs({ movedAt, startedAt }: Pick<CampaignData, "movedAt" | "startedAt">, now: number): number {
+  return Math.min(minuteMs, Math.max(soonestLookMs, Math.round((now - (movedAt ?? startedAt)) / 10)));
+}
+
 /** How many upgrades may begin now. */
 export function roomFor({ state, atOnce, window }: CampaignData, running: number, now: number): number {
   return state === "running" && untilOpenMs(window, now) === 0 ? Math.max(0, atOnce - running) : 0;

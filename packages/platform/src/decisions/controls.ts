@@ -1,5 +1,6 @@
 import { PlatformError } from "../errors.js";
 import type { InstanceData, InstanceLock, InstancePolicy } from "../records/instance-record.js";
+import { cascadeOf } from "./admit-delete.js";
 import { dependents } from "./dependence.js";
 import { type Admitting, checkMatch, checkNotDeleting, type Desk, decided, mustExist } from "./desk.js";
 import { goneOnWith } from "./interrupted.js";
@@ -11,6 +12,7 @@ import {
   withHold,
   withoutHold,
 } from "./queue-state.js";
+import { unwaiveHolds } from "./waived-holds.js";
 
 /** What people do to a queue. Controls act at once, in one commit, and each leaves its line in the journal. */
 export type Control =
@@ -137,7 +139,15 @@ function forget(desk: Desk, data: InstanceData, operation: string): Admitting {
   return controlled(desk, "cancel", { data: gone, holds: {}, ending }, operation, change);
 }
 
+/** The end of a lock looks for it once, when its time has come: one that came later would hold the queue for ever. */
+export function checkLockEnd(until: number | null, now: number): void {
+  if (until !== null && !(Number.isSafeInteger(until) && until > now))
+    throw new PlatformError("invalid", "a lock ends at a time that is still to come");
+}
+
 function lock(desk: Desk, data: InstanceData, wanted: InstanceLock): Admitting {
+  // Once more: the commit may have taken longer than there was time.
+  checkLockEnd(wanted.until, desk.now);
   const message = `it is locked by ${wanted.by}: ${wanted.reason}`;
   const isMeant = ({ kind, started, cancelled }: QueuedOperation) =>
     !started && !cancelled && !(wanted.deletesExempt && (kind === "delete" || kind === "unbind"));
@@ -161,16 +171,17 @@ function restore(desk: Desk, data: InstanceData): Admitting {
   if (open.brief.mode === "abandon") throw tooLate(open, "everything else was ended for it");
   if (open.sent) throw tooLate(open, "the broker has been asked to delete it");
   // What it held goes on in its old order: behind it, if a runner still has to hear that it is called off.
-  const isCascaded = ({ id, kind, brief, started }: QueuedOperation) =>
-    kind === "unbind" && brief.asked === open.brief.asked && !started && id !== open.id;
-  const ending = new Set([open.id, ...desk.queue.filter(isCascaded).map(({ id }) => id)]);
-  const holds = withoutHold(desk.holds, ({ kind }, id) => kind === "delete" || ending.has(id));
+  const cascade = cascadeOf(open);
+  const cascaded = desk.queue.filter((one) => one.kind === "unbind" && !one.started && cascadeOf(one) === cascade);
+  const ending = new Set([open, ...cascaded].map(({ id }) => id));
+  const freed = withoutHold(desk.holds, ({ kind }, id) => kind === "delete" || ending.has(id));
+  const left = desk.queue.filter(({ id }) => !ending.has(id));
   const reason = `restored by ${desk.request.by}`;
   const change = {
     cancel: [...ending].map((operation) => ({ operation, reason })),
     ...goneOnWith(desk.resource, data),
   };
-  return controlled(desk, "restore", { data, holds, ending }, open.id, change);
+  return controlled(desk, "restore", { ...unwaiveHolds(data, freed, left), ending }, open.id, change);
 }
 
 function controlled(

@@ -11,6 +11,7 @@ import type {
 import { brokerLane } from "../records/keys.js";
 import type { PreflightReport } from "../records/preflight-report.js";
 import { intentBrief } from "./intent-brief.js";
+import { broughtBy, lookAtRoom } from "./kept-parameters.js";
 import type { PreflightIntent } from "./preflight.js";
 import { project } from "./project.js";
 import {
@@ -116,14 +117,17 @@ export function mustExist({ data }: Desk): InstanceData {
   return data;
 }
 
-/** The same request, told by its key (E2) or by how soon it came after itself (E10-34: a double click). */
+/**
+ * The same request, told by its key (E2) or by how soon it came after itself (E10-34: a double click). Looked at before anything else, so that a request whose answer
+ * was lost is answered alike, also when the instance is gone since.
+ */
 export function askedBefore(desk: Desk): Admission | undefined {
   const { request, resource, queue, now } = desk;
   const noted = request.keyPart === null ? undefined : resource?.parts.get(request.keyPart);
   if (noted !== undefined) {
     if (noted.body !== request.asked)
       throw new PlatformError("idempotency-conflict", "the idempotency key was used for another request");
-    return { kind: "asked before", asked: noted };
+    return noted.done === true ? { kind: "done" } : { kind: "asked before", asked: noted };
   }
   // What is being called off is not meant: who asks again after that means it.
   const last = queue
@@ -193,11 +197,19 @@ export function lookAhead(
   desired: AppliedState | null,
   offered: Offered,
 ): Admission | undefined {
-  const report = desk.request.preflight(intent, desk, offered);
+  const report = withRoom(desk, intent, desk.request.preflight(intent, desk, offered));
   if (desk.request.dryRun) return { kind: "dry run", report, desired };
   if (report.ok) return undefined;
   const faults = report.findings.filter(({ severity }) => severity === "error").map(({ message }) => message);
   throw new PlatformError("preflight-failed", faults.join("; "), { details: { report } });
+}
+
+/** Whether there is room for what is said is told by all that was said before, which is on the desk alone. */
+function withRoom({ data, queue, request }: Desk, intent: PreflightIntent, report: PreflightReport): PreflightReport {
+  if (intent.op !== "create" && intent.op !== "update") return report;
+  const open = queue.map(({ id, kind }) => broughtBy(kind, request.inputs?.get(id)?.input));
+  const found = lookAtRoom({ applied: data?.applied?.parameters ?? null, open }, intent.parameters);
+  return found.length === 0 ? report : { ok: false, findings: [...report.findings, ...found] };
 }
 
 type Accepted = NonNullable<InstanceChange["accept"]>[number];
@@ -206,7 +218,7 @@ type Accepted = NonNullable<InstanceChange["accept"]>[number];
 export function intentOf<Kind extends Accepted["kind"]>(
   { request, data }: Pick<Desk, "request" | "data">,
   kind: Kind,
-  brief: Omit<IntentBrief, "by" | "asked">,
+  brief: Omit<IntentBrief, "by" | "asked"> & Partial<Pick<IntentBrief, "asked">>,
   heldFor: HoldReason | undefined,
 ): {
   readonly kind: Kind;
@@ -246,15 +258,18 @@ export function decided(
   const left = queue.filter(({ id }) => !ending.has(id));
   const raised = raiseRevision(data, now, request.by, summary);
   const expected = [...left, ...expectedOf(change)];
-  const asked: AskedBefore = { body: request.asked, after: resource?.seq ?? 0, at: now };
+  const isDone = (change.accept?.length ?? 0) === 0;
+  const asked: AskedBefore = { body: request.asked, after: resource?.seq ?? 0, at: now, ...(isDone && { done: true }) };
   const parts =
     request.keyPart === null
       ? change.parts
       : { ...change.parts, [request.keyPart]: asked, ...forgotten(resource, now) };
-  const commit = { data: { ...raised, held: holds, phase: phaseOf(data, expected, holds) } };
+  const moved = holdChange(left, holds);
+  const freed = moved.release === undefined ? {} : { waitsSince: now };
+  const commit = { data: { ...raised, ...freed, held: holds, phase: phaseOf(data, expected, holds) } };
   return {
     result: { kind: "accepted" },
-    change: Object.assign(commit, change, holdChange(left, holds), parts !== undefined && { parts }),
+    change: Object.assign(commit, change, moved, parts !== undefined && { parts }),
   };
 }
 

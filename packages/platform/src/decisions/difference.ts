@@ -1,5 +1,5 @@
 import type { AppliedState, PathChange } from "../records/instance-record.js";
-import { type JsonNode, parseJsonText, sameJson } from "./json-text.js";
+import { type JsonNode, mergedBounds, parseJsonText, sameJson } from "./json-text.js";
 
 /** More touched paths than this are told by the members of `parameters` that they are in. */
 const mostChanges = 200;
@@ -44,7 +44,7 @@ export function touchedPaths(text: {
 }
 
 function parametersOf(text: string | null): JsonNode {
-  return text === null ? nothing : parseJsonText(text, { length: 1_048_576, depth: 100, nodes: 200_000 });
+  return text === null ? nothing : parseJsonText(text, mergedBounds);
 }
 
 function textChange(path: string, before: string | null, after: string | null): readonly PathChange[] {

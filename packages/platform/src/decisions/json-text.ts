@@ -1,3 +1,6 @@
+import { PlatformError } from "../errors.js";
+import { shortened } from "./revision.js";
+
 /**
  * JSON as it was written. `JSON.parse` would make another number of one beyond 2^53, so what is compared, merged and sent are pieces of the
  * text itself. Names are in a Map: `__proto__` is a name like any other.
@@ -17,9 +20,14 @@ export interface JsonBounds {
 
 export const jsonBounds: JsonBounds = { length: 262_144, depth: 100, nodes: 20_000 };
 
+/** What is merged may be longer than one text of a user, and was bounded when it came in. No text has more values than characters. */
+export const mergedBounds: JsonBounds = { length: 1_048_576, depth: 100, nodes: 1_048_576 };
+
 /** What is wrong with a text, for whoever wrote it. */
-export class JsonTextError extends Error {
-  override readonly name = "JsonTextError";
+export class JsonTextError extends PlatformError {
+  constructor(message: string) {
+    super("invalid", message);
+  }
 }
 
 export function parseJsonText(text: string, bounds: JsonBounds = jsonBounds): JsonNode {
@@ -96,7 +104,8 @@ class Scanner {
       this.#skipBlanks();
       const name = JSON.parse(this.#string()) as string;
       // Readers disagree on which of the two counts: what was checked here must be what the broker reads.
-      if (members.has(name)) throw new JsonTextError("a name comes twice in one object");
+      if (members.has(name))
+        throw new JsonTextError(`the name ${JSON.stringify(shortened(name, 100))} comes twice in one object`);
       this.#skipBlanks();
       this.#at++;
       members.set(name, this.#value(depth + 1));

@@ -1,5 +1,5 @@
-import type { AppliedState, CreateInput, UpdateInput } from "../records/instance-record.js";
-import { objectText, parseJsonText } from "./json-text.js";
+import type { AdoptInput, AppliedState, CreateInput, UpdateInput } from "../records/instance-record.js";
+import { mergedBounds, objectText, parseJsonText } from "./json-text.js";
 
 /** An operation of the queue with what it asks for, as far as that changes what the instance is. */
 export interface ProjectedIntent {
@@ -17,6 +17,17 @@ export function project(applied: AppliedState | null, queue: readonly ProjectedI
     state = afterIntent(state, intent);
   }
   return state;
+}
+
+/**
+ * The text of a refresh. What it sends is what the instance is when its turn has come: what was wanted when it was asked for may be cancelled, or
+ * refused, by then.
+ */
+export const nothingNew: UpdateInput["text"] = { plan: null, parameters: null, maintenance: null };
+
+/** What an update is about: its text, except that a refresh has none, whatever was kept as that. */
+export function textOf({ op, text }: Pick<UpdateInput, "op" | "text">): UpdateInput["text"] {
+  return op === "refresh" ? nothingNew : text;
 }
 
 /** What an update makes of an instance: later texts go over earlier ones, member by member, as they were written. */
@@ -37,22 +48,28 @@ export function mergeParameters(before: string | null, after: string | null): st
   return objectText(merged);
 }
 
+/** What is adopted, as far as it is known from before: an adoption brings a plan, and nothing else. */
+export function adoptedState(before: AppliedState | null, adopted: AppliedState): AppliedState {
+  return before?.plan.id === adopted.plan.id ? { ...before, plan: adopted.plan } : adopted;
+}
+
 function afterIntent(state: AppliedState | null, { kind, input }: ProjectedIntent): AppliedState | null {
   switch (kind) {
-    case "create":
-    case "adopt": {
-      const { plan, parameters = null, maintenance = null } = input as Pick<CreateInput, "plan"> & Partial<CreateInput>;
+    case "create": {
+      const { plan, parameters, maintenance } = input as CreateInput;
       return { plan, parameters, maintenance };
     }
+    case "adopt":
+      return adoptedState(state, { plan: (input as AdoptInput).plan, parameters: null, maintenance: null });
     case "update":
-      return state === null ? null : applyText(state, (input as UpdateInput).text);
+      return state === null ? null : applyText(state, textOf(input as UpdateInput));
     default:
       return state;
   }
 }
 
-function membersOf(text: string): Iterable<readonly [string, string]> {
-  // What is merged may be longer than one text of a user: it was bounded when it came in.
-  const node = parseJsonText(text, { length: 1_048_576, depth: 100, nodes: 200_000 });
+/** Each member of an object as it was written. */
+export function membersOf(text: string): readonly (readonly [name: string, text: string])[] {
+  const node = parseJsonText(text, mergedBounds);
   return node.kind === "object" ? Array.from(node.members, ([name, member]) => [name, member.text] as const) : [];
 }

@@ -1,6 +1,7 @@
 import { instanceLabels } from "../records/instance-labels.js";
+import { adoptedState } from "./project.js";
 import { withHold, withoutHold } from "./queue-state.js";
-import { detailsOf, endedQuietly, endingOf, failureOf, isOver, type Settle, settled, withFailure } from "./settle.js";
+import { endedQuietly, endingOf, failureOf, isOver, isUncertain, type Settle, settled, withFailure } from "./settle.js";
 
 /** The end of a create. What is queued behind one that failed assumed an instance that does not exist: it is held (E5, E10-3). */
 export const settleCreate: Settle<"create"> = (resource, operation, outcome) => {
@@ -17,15 +18,17 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
     const failed = new Set(data.failures.map((failure) => failure.operation));
     // If it was answered 409, it has turned out to be its own.
     const { conflictId: _, ...known } = data;
+    // An adoption hears nothing of these: of what was managed here before, what is known of it stays (E10-13).
+    const isAsBefore = operation.kind === "adopt" && data.osbId === osbId;
     const ready = {
       ...known,
       adoptingId: null,
       ...(operation.kind === "adopt" && { adoptedId: osbId }),
       osbId,
-      applied,
-      dashboardUrl,
+      applied: isAsBefore ? adoptedState(data.applied, applied) : applied,
+      dashboardUrl: dashboardUrl ?? (isAsBefore ? data.dashboardUrl : null),
       usable: true,
-      uncertainSince: null,
+      uncertainSince: isAsBefore ? data.uncertainSince : null,
       failures: [],
       // If its broker is removed meanwhile, it does not end like this.
       phase: "ready" as const,
@@ -39,7 +42,6 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
     );
   }
   const failure = failureOf(operation, ending, outcome);
-  const isUncertain = detailsOf(outcome).uncertain === true;
   // A delete, and the unbinds that it waits for, need no instance.
   const behind = queue
     .filter(({ kind, started }) => kind !== "delete" && kind !== "unbind" && !started)
@@ -49,7 +51,7 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
     ...data,
     adoptingId: null,
     failures: withFailure(data, { ...failure, paths: ["*"] }),
-    uncertainSince: isUncertain ? { operation: operation.id, at: ending.at } : data.uncertainSince,
+    uncertainSince: isUncertain(outcome) ? { operation: operation.id, at: ending.at } : data.uncertainSince,
   };
   return settled(
     ending,

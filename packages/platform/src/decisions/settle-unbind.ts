@@ -5,6 +5,7 @@ import { goneOnWith } from "./interrupted.js";
 import { leavesBindings, unended } from "./leave-bindings.js";
 import { withoutHold } from "./queue-state.js";
 import { endedQuietly, endingOf, failureOf, holdingNamed, isOver, type Settle, settled } from "./settle.js";
+import { unwaiveHolds } from "./waived-holds.js";
 
 /**
  * The end of an unbind. One that is refused leaves the binding as it was, with its credentials (E10-46), and calls off the delete that waited
@@ -49,10 +50,11 @@ export const settleUnbind: Settle<"unbind"> = (resource, operation, outcome) => 
   };
   const freed = withoutHold(waiters, ({ kind }, id) => kind === "delete" || id === waiting.id);
   const resumed = goneOnWith(resource, data);
+  const left = queue.filter(({ id }) => id !== waiting.id);
   return settled(
-    { ...ending, queue: queue.filter(({ id }) => id !== waiting.id) },
+    { ...ending, queue: left },
     operation,
-    { data: { ...data, lastDelete }, holds: freed, summary },
+    { ...unwaiveHolds({ ...data, lastDelete }, freed, left), summary },
     {
       ...resumed,
       parts: { ...resumed.parts, ...parts },

@@ -12,6 +12,7 @@ import {
   endingOf,
   failureOf,
   isOver,
+  isUncertain,
   type Settle,
   settled,
   withFailure,
@@ -55,7 +56,7 @@ export const settleUpdate: Settle<"update"> = (resource, operation, outcome) => 
     ...data,
     usable,
     failures: withFailure(data, failure),
-    uncertainSince: details.uncertain === true ? { operation: operation.id, at: ending.at } : data.uncertainSince,
+    uncertainSince: isUncertain(outcome) ? { operation: operation.id, at: ending.at } : data.uncertainSince,
   };
   const message = `${brief.op} failed: ${failure.message}`;
   return settled(ending, operation, {
@@ -72,7 +73,7 @@ function toHold({ data, brief, queue }: Ending, operation: string, usable: boole
   const isHoldable = ({ kind }: QueuedOperation) => kind !== "delete" && kind !== "unbind";
   if (!usable) return idsOf(movable.filter(isHoldable));
   if (onFailure === "continue") return [];
-  if (onFailure === "halt") return idsOf(movable.filter(({ kind }) => kind === "update"));
+  if (onFailure === "halt") return idsOf(movable.filter(isHoldable));
   return idsOf(dependents({ operation, paths: brief.paths, plan: brief.plan }, movable));
 }
 

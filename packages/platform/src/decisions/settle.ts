@@ -42,14 +42,17 @@ export function endingOf(
   // An exclusive operation that was at work was so alone, a shared one beside shared ones: what else is open has not begun, although it may be
   // its turn now.
   const isDeadline = outcome.kind === "failed" && outcome.error.class === "deadline";
+  const at = resource.last?.endedAt ?? operation.acceptedAt;
+  // What has waited for the broker in vain has kept nobody else from it.
+  const waitedInVain = outcome.kind === "failed" && detailsOf(outcome).class === "deadline";
   const wasInTurn = outcome.kind !== "cancelled" && !isDeadline;
   const queue = queueOf(resource, !wasInTurn ? "any" : operation.mode === "exclusive" ? "none" : "shared");
   return {
-    data: resource.data,
+    data: waitedInVain ? resource.data : { ...resource.data, waitsSince: at },
     brief: operation.brief,
     queue,
     holds: holdsOf(resource.data, queue),
-    at: resource.last?.endedAt ?? operation.acceptedAt,
+    at,
   };
 }
 
@@ -119,6 +122,11 @@ export function failureOf(
     at,
     repeatable: details.repeatable ?? true,
   };
+}
+
+/** Nobody knows what it has done; or the broker did it, and it could not be kept. */
+export function isUncertain(outcome: Extract<TypedOutcome<unknown>, { kind: "failed" }>): boolean {
+  return detailsOf(outcome).uncertain === true || outcome.error.class === "unkeepable";
 }
 
 /** What the broker's answer said beyond words. What failed otherwise, as by its deadline, has no details. */

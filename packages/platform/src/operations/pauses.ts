@@ -16,7 +16,7 @@ export interface Pauses {
   readonly recreateMs: number;
   /** For so long may something come into being after it was deleted, because its answer to the create was lost: until then it is deleted again. */
   readonly lateMs: number;
-  /** From acceptance until the first call, at most. Deletes have no such end. */
+  /** For so long, at most, a change waits for its broker until that takes the first call. Deletes have no such end. */
   readonly deadlineMs: number;
   readonly polling: PollingPace;
 }

@@ -183,7 +183,7 @@ async function createOnce(
   if (first.kind !== "refused" || first.class !== "needs refresh" || input.maintenance === null)
     return endOf(ports, operation, osbId, input.maintenance, which, first);
   // The catalog was old. The version came from there, so that the one of now is as good as it was (E4).
-  const maintenance = await refreshedMaintenance(ports, operation, input.plan);
+  const maintenance = await refreshedMaintenance(ports, operation, input.plan, which);
   if (maintenance === input.maintenance) return refused(first);
   const what = `provision${which} with the version of now`;
   return endOf(

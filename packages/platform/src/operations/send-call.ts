@@ -128,11 +128,13 @@ export async function sendCall<Body extends object>(
     }
     // That it is lost is kept, and whoever was to be told so died before: sent again it would be a first call, whose refusal leaves nothing.
     if (call.whenLost === "tell" && before.lost > 0) return { kind: "lost", ...died } as const;
-    checkDeadline(ports, operation, call, before);
     // No mark at all: nothing of this operation has ever been sent, so that it may still be left.
     // What may have been sent by an earlier operation is found out, whatever became of the catalog.
     const drift = found === undefined && call.lostBefore !== true ? recheckAloud(ports, operation) : null;
     if (drift !== null) throw failure(drift, { class: "preflight-drift" });
+    // It was looked at before, and nothing was sent: it was frozen, until now, and with it all that is behind it.
+    const isThawed = found === undefined && looks > 0;
+    if (!isThawed) checkDeadline(ports, operation, call, before);
     const mark: CallMark = { ...before, look: looks, at: now };
     const requestId = ports.newId();
     const payload = {
@@ -143,7 +145,10 @@ export async function sendCall<Body extends object>(
       attempt: mark.lost + 1,
       requestId,
     };
-    await write(mark, "attempt-started", payload, call.ahead);
+    await write(mark, "attempt-started", payload, (kept) => {
+      const { data = kept.data, parts } = call.ahead?.(kept) ?? {};
+      return { ...(parts !== undefined && { parts }), data: isThawed ? { ...data, waitsSince: now } : data };
+    });
     // Whoever was stopped in between, and has lost its lease meanwhile, would send what others have found to be lost, and resolved.
     if (ports.journal().now() - now > longestAheadMs) throw later("the mark was too long in coming", 0);
     const identity = identityOf(operation.input);
@@ -257,15 +262,19 @@ function recheckAloud(ports: RunPorts, operation: InstanceOperation): string | n
   }
 }
 
-/** E10-56: what never reached the broker does not wait for ever. Deletes do. */
+/**
+ * E10-56: what never reached the broker does not wait for ever. Deletes do. What counts is the time in which it waited for the broker, and neither for
+ * somebody who kept it back nor for what was before it; once it was tried, it has had its turn.
+ */
 function checkDeadline(
   { journal, pauses }: RunPorts,
-  { acceptedAt }: InstanceOperation,
+  { acceptedAt, data }: InstanceOperation,
   { call, lostBefore }: Pick<BrokerCall<unknown>, "call" | "lostBefore">,
-  { lost }: CallMark,
+  { lost, firstAt }: CallMark,
 ): void {
   const mayHaveActed = lost > 0 || lostBefore === true || call === "deprovision" || call === "unbind";
-  if (mayHaveActed || journal().now() - acceptedAt < pauses.deadlineMs) return;
+  const waitsSince = Math.min(firstAt, Math.max(acceptedAt, data.waitsSince ?? 0));
+  if (mayHaveActed || journal().now() - waitsSince < pauses.deadlineMs) return;
   throw failure("the broker could not be asked in all the time that there was", { class: "deadline" });
 }
 

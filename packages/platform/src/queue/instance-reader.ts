@@ -4,6 +4,7 @@ import type { Inputs } from "../decisions/desk.js";
 import type { InstanceResource } from "../decisions/queue-state.js";
 import { PlatformError } from "../errors.js";
 import type { InstanceQuery, InstanceSummary, InstanceView, JournalLine, OperationView } from "../platform.js";
+import { hasBrokerLabel } from "../records/instance-labels.js";
 import { type AppliedState, type CreateInput, instances } from "../records/instance-record.js";
 import { type InstanceRef, instanceRef, keys } from "../records/keys.js";
 import { keyOf, pickRef } from "./checked-request.js";
@@ -52,8 +53,9 @@ export class InstanceReader {
 
   async list(query: InstanceQuery): Promise<Page<InstanceSummary>> {
     const { space, broker, phase, after, limit } = query;
+    const isLabelled = phase === undefined || hasBrokerLabel(phase);
     const page = await this.#journal.find({
-      ...(broker !== undefined && space === undefined
+      ...(broker !== undefined && space === undefined && isLabelled
         ? { label: { name: "broker", value: broker } }
         : { prefix: space === undefined ? keys.instances : keys.instancesOf(space) }),
       ...(after !== undefined && { after }),

@@ -5,7 +5,9 @@ import { admitDelete } from "../decisions/admit-delete.js";
 import { admitUnbind } from "../decisions/admit-unbind.js";
 import { admitUpdate, type WantedUpdate } from "../decisions/admit-update.js";
 import { partOfBinding } from "../decisions/binding-part.js";
+import { checkLockEnd } from "../decisions/controls.js";
 import type { Desk } from "../decisions/desk.js";
+import { nothingNew } from "../decisions/project.js";
 import { isSuccessorOf } from "../decisions/same-binding.js";
 import { successorName } from "../decisions/schedule-rotation.js";
 import { PlatformError } from "../errors.js";
@@ -99,9 +101,7 @@ export class JournalInstances implements Instances {
   }
 
   async refresh(ref: InstanceRef, asking: Asking): Promise<Admitted> {
-    const { desired } = await this.#reader.mustRead(ref);
-    const text = { plan: null, parameters: desired?.parameters ?? null, maintenance: null };
-    return this.#update(ref, { op: "refresh", text, after: [] }, asking, {});
+    return this.#update(ref, { op: "refresh", text: nothingNew, after: [] }, asking, {});
   }
 
   async upgrade(ref: InstanceRef, version: string | undefined, asking: Asking): Promise<Admitted> {
@@ -110,7 +110,9 @@ export class JournalInstances implements Instances {
     const maintenance = version ?? plan?.maintenance_info?.version;
     if (maintenance === undefined) throw new PlatformError("invalid", "the plan has no maintenance version");
     const text = { plan: null, parameters: null, maintenance };
-    return this.#update(ref, { op: "upgrade", text, after: [] }, asking, { version: maintenance });
+    const latest = version === undefined;
+    // Who asks again for the latest asks for the same, whichever that is by now.
+    return this.#update(ref, { op: "upgrade", text, after: [], latest }, asking, latest ? { latest } : { version });
   }
 
   async delete(ref: InstanceRef, wanted: DeleteInstance, asking: Asking): Promise<Admitted> {
@@ -150,11 +152,15 @@ export class JournalInstances implements Instances {
     const part = partOfBinding(binding);
     const record = instances.resource(await this.#journal.read(keyOf(ref), [part]))?.parts.get(part);
     if (record === undefined) throw new PlatformError("not-found", `there is no binding ${binding}`);
+    // Those of one that is being bound are still to come; others never do.
     if (record.answer === null || record.phase === "binding")
-      throw new PlatformError("unavailable", `the binding ${binding} has no credentials: it is ${record.phase}`);
+      throw new PlatformError(
+        record.phase === "binding" ? "unavailable" : "not-found",
+        `the binding ${binding} has no credentials: it is ${record.phase}`,
+      );
     // P-BIND-09: what has expired must not be used any more.
     if (record.expiresAt !== null && Date.parse(record.expiresAt) <= this.#journal.now())
-      throw new PlatformError("unavailable", `the binding ${binding} expired at ${record.expiresAt}`);
+      throw new PlatformError("not-found", `the binding ${binding} expired at ${record.expiresAt}`);
     return record.answer;
   }
 
@@ -162,6 +168,10 @@ export class JournalInstances implements Instances {
   async retry(ref: InstanceRef, operation: string, asking: Asking): Promise<Admitted> {
     const status = await this.#journal.operation(keyOf(ref), operation);
     if (status === undefined) throw new PlatformError("not-found", `there is no operation ${operation}`);
+    if (status.status === "open" && asking.dryRun === true) {
+      const { desired } = await this.#reader.mustRead(ref);
+      return { kind: "dry run", report: { ok: true, findings: [] }, desired };
+    }
     if (status.status === "open") {
       const by = caused(asking.by, operation);
       const hurry = instances.decide<null>(() => ({ result: null, change: { hurry: [operation] } }));
@@ -201,7 +211,8 @@ export class JournalInstances implements Instances {
     const at = this.#journal.now();
     const { effect = "queue", deletesExempt = false, until = null } = wanted;
     const reason = shortReason(wanted.reason);
-    if (until !== null) {
+    checkLockEnd(until, at);
+    if (until !== null && asking.dryRun !== true) {
       const input = { ...pickRef(ref), at };
       const later = unlocks.decide<null>(() => ({
         result: null,
@@ -315,9 +326,11 @@ export class JournalInstances implements Instances {
         return this.#recreate(ref, plan.id, parameters, asking);
       }
       case "update": {
-        const { op, text } = input as UpdateInput;
+        const { op, text, latest = false } = input as UpdateInput;
+        if (latest) return this.upgrade(ref, undefined, asking);
         const again = op === "refresh" || op === "upgrade" ? op : "update";
-        return this.#update(ref, { op: again, text, after: [] }, asking, { retried: text });
+        const wanted = { op: again, text: again === "refresh" ? nothingNew : text, after: [] } as const;
+        return this.#update(ref, wanted, asking, { retried: text });
       }
       case "delete": {
         const { mode, reason } = input as DeleteInput;

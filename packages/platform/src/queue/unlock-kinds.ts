@@ -13,8 +13,11 @@ export function unlockKinds(): OperationKinds {
       async run({ input: { space, name, at }, transact }) {
         const unlock = instances.decide<null>((resource, now) => {
           const desk = deskOf(resource, now, byTime);
-          const decided = desk?.data === undefined ? undefined : control(desk, { action: "unlock", at });
-          return { result: null, ...(decided?.change !== undefined && { change: decided.change }) };
+          if (desk?.data === undefined) return { result: null };
+          const { change } = control(desk, { action: "unlock", at });
+          // It was ended by hand, or its commit is still under way: that was decided on a revision that is over with this one, and is refused.
+          const mayComeYet = (desk.data.lock?.at ?? 0) < at;
+          return { result: null, ...(change !== undefined ? { change } : mayComeYet && { change: { parts: {} } }) };
         });
         await transact("unlock", keys.instance(space, name), unlock, { open: "all" });
         return null;

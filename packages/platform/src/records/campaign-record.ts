@@ -64,6 +64,8 @@ export interface CampaignData {
    */
   readonly state: "collecting" | "retrying" | "running" | "stopped" | "cancelled" | "finished";
   readonly counts: { readonly [State in TargetState]: number };
+  /** When an instance last got from one state to another. */
+  readonly movedAt?: number;
   /** Failures since the last success. */
   readonly failedInARow: number;
   readonly message: string | null;

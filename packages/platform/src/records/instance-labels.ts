@@ -9,13 +9,19 @@ export function instanceLabels(
   data: Pick<InstanceData, "broker" | "phase" | "applied" | "osbId" | "adoptingId">,
 ): Record<string, string> {
   if (isOver.has(data.phase)) return {};
+  const isManaged = hasBrokerLabel(data.phase);
   const plan = data.applied?.plan.id;
   const osbId = data.adoptingId ?? data.osbId;
   return {
     // An unmanaged one keeps no broker from being removed, but its id from others (E10-62).
-    ...(data.phase !== "unmanaged" && { broker: data.broker, ...(plan !== undefined && { plan: planLabel(plan) }) }),
+    ...(isManaged && { broker: data.broker, ...(plan !== undefined && { plan: planLabel(plan) }) }),
     ...(osbId !== null && { [osbIdLabelName]: osbIdLabel(data.broker, osbId) }),
   };
+}
+
+/** Whether instances in that phase are found by their broker's label; others are told by their data alone. */
+export function hasBrokerLabel(phase: Phase): boolean {
+  return phase !== "unmanaged" && !isOver.has(phase);
 }
 
 export const osbIdLabelName = "osb-id";

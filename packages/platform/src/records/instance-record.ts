@@ -100,8 +100,15 @@ export interface InstanceData {
   readonly changes: readonly RevisionChange[];
   /** Bindings that exist at the broker, or may. */
   readonly bindings: number;
+  /**
+   * Since when what is queued waits for nothing but its broker: something else was let go then, or has ended, or a freeze was over. Deadlines count
+   * from there. Of an instance that was kept before there was this, they count from when something was accepted.
+   */
+  readonly waitsSince?: number;
   /** Why operations of the queue are held: one is, as long as it has a reason here. By operation. */
   readonly held: { readonly [operation: string]: readonly HoldReason[] };
+  /** What people held and a delete has let go before itself: held again if the delete comes to nothing. By operation. */
+  readonly waivedHolds?: InstanceData["held"];
 }
 
 /** Why an operation of the queue stands aside. Each reason goes by itself; the operation goes on when none is left. */
@@ -196,13 +203,15 @@ export interface CreateInput extends IntentInput {
 }
 
 export interface UpdateInput extends IntentInput {
-  /** Exactly what the user said: this is sent, and nothing else (P-UPD-03). */
+  /** Exactly what the user said: this is sent, and nothing else (P-UPD-03). A refresh says nothing, and sends the parameters that are applied by then. */
   readonly text: {
     readonly plan: PlanRef | null;
     readonly parameters: string | null;
     readonly maintenance: string | null;
   };
   readonly difference: readonly PathChange[];
+  /** Of an upgrade: the version is that of the catalog as it was, and the one of now does as well (E10-52). */
+  readonly latest?: boolean;
 }
 
 export const deleteModes = ["drain", "after", "preempt", "abandon"] as const;
@@ -240,7 +249,7 @@ export interface CreateResult {
 }
 
 export interface UpdateResult {
-  /** What was sent, and is applied now. */
+  /** What is applied now that was not before. */
   readonly text: UpdateInput["text"];
   /** `null`: the broker says nothing of it, so that it stays as it was (P-UPD-10). */
   readonly dashboardUrl: string | null;
@@ -310,6 +319,8 @@ export interface AskedBefore {
   readonly body: string;
   readonly after: number;
   readonly at: number;
+  /** It has no operation: it was done with the commit that remembers it. */
+  readonly done?: true;
 }
 
 /**
@@ -339,9 +350,11 @@ export type IntentBrief = {
   readonly binding?: string;
   /** Of a delete. */
   readonly mode?: DeleteMode;
+  /** Of a delete and the unbinds that go with it: which cascade. One that takes the place of a weaker one goes on with its cascade. */
+  readonly cascade?: string;
   /** Its author, shortened. */
   readonly by: string;
-  /** A hash of what was asked for, to know the same request again. */
+  /** A hash of what was asked for, to know the same request again. Empty: it goes with something that was. */
   readonly asked: string;
   /** Why it was held from the beginning. */
   readonly heldFor?: HoldReason;

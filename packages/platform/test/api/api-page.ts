@@ -21,6 +21,8 @@ export function apiPage(): string {
     "  someone does not have is answered with 404, as one that is not there.",
     "- **Wanted changes** (⧗) are kept and answered with 202, and done later. They take the header `If-Match` with the entity tag (`ETag`) that the caller has seen,",
     "  `Idempotency-Key`, so that a request that is sent twice is kept once, and `dry_run=true`, which changes nothing and tells what would be.",
+    '- **Entity tags** are the revision of an instance, `"12"`, and `"12-open"` while something is open: that moves on without a new revision, and is never answered with 304.',
+    "  `If-Match` takes both.",
     "- **Bodies** are JSON objects of at most 1 MiB, with `Content-Type: application/json`, and at least `{}` with every POST. A name that is not known is refused.",
     "  Numbers in parameters and credentials are as they were written, also beyond 2^53.",
     "- **Lists** come in pages: `limit` is how many, `after` what the page before gave as `next`.",

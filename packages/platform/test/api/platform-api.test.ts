@@ -176,6 +176,19 @@ describe("the API of a platform", () => {
     }
   });
 
+  test("entity tags: while something is open it moves on within its revision, and is never told as unchanged", async () => {
+    const { ask, asked } = await withInstance();
+    await ask("PATCH", db, { body: { plan: "p" } });
+    const { headers, body } = await ask("GET", db);
+    expect([body.revision, body.queue.length, headers.etag]).toEqual([2, 1, '"2-open"']);
+    for (const known of ['"2-open"', '"2"'])
+      expect((await ask("GET", db, { headers: { "if-none-match": known } })).status).toBe(200);
+    for (const seen of ['"2-open"', '"2"']) {
+      await ask("POST", `${db}/lock`, { body: { reason: "audit" }, headers: { "if-match": seen } });
+      expect(asked.at(-1)?.asking.ifMatch).toBe(2);
+    }
+  });
+
   test("entity tags: If-Match is handed on, an unchanged instance is not sent again", async () => {
     const { ask, asked } = await withInstance();
     const { headers } = await ask("GET", db);
@@ -187,7 +200,7 @@ describe("the API of a platform", () => {
       body: { plan: "p" },
       headers: { "if-match": '"1"', "idempotency-key": "k-1", "x-broker-api-request-identity": "r-1" },
     });
-    expect([told.status, told.headers.etag, told.headers.location]).toEqual([202, '"2"', `/api/v1${db}`]);
+    expect([told.status, told.headers.etag, told.headers.location]).toEqual([202, '"2-open"', `/api/v1${db}`]);
     expect(asked.at(-1)?.asking).toEqual({
       by: { actor: { type: "user", subject: "alice" }, requestId: "r-1" },
       identity: { user_id: "alice" },
