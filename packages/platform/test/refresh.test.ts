@@ -16,9 +16,10 @@ const ref = { space: "s", name: "i" };
 async function locked() {
   const broker = await startMisbehaving({ credentials });
   onTestFinished(() => broker.stop());
-  const { start, stop, brokers, instances } = await openPlatform({ store: memoryStore(), pauses: shortPauses });
-  await start();
-  onTestFinished(() => stop());
+  const platform = await openPlatform({ store: memoryStore(), pauses: shortPauses });
+  await platform.start();
+  onTestFinished(() => platform.stop());
+  const { brokers, instances } = platform;
   await brokers.register("b", { url: broker.url, authentication: { kind: "basic", ...credentials } }, anna);
   const until = async (isSo: () => Promise<boolean>) => {
     for (let tries = 0; tries < 3_000; tries++) {
