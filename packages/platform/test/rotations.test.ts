@@ -1,6 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { isPlannedFor, isSuccessorOf } from "../src/decisions/same-binding.js";
 import { renewalTime, successorName } from "../src/decisions/schedule-rotation.js";
+import { JournalInstances } from "../src/queue/instances.js";
 import { keys } from "../src/records/keys.js";
 import { isName } from "../src/records/name.js";
 import { rotationRecords } from "../src/records/rotation-record.js";
@@ -220,6 +221,28 @@ test("E10-47: who is bound anew under the name of one that was rotated away is n
   await lab.passUntil(100, async () => (await phases()).app === "bound");
   expect((await rotations.due({ space: "space" })).items, "what is planned is for another one").toEqual([]);
   await lab.passUntil(5_000, async () => ["renewed", "over"].includes((await state()) ?? ""));
+  expect(await phases()).toEqual({ app: "bound", next: "bound" });
+  expect(unbinds()).toHaveLength(1);
+});
+
+test("E10-47: a process that has looked before its binding was another's, and wakes up late, unbinds nothing", async () => {
+  const { lab, ref, instances, phases, unbinds } = await boundOnce();
+  await instances.rotate(ref, "app", "next", anna);
+  const key = keys.rotation("space", "orders", "app");
+  const data = async () => rotationRecords.resource(await lab.platform.journal.read(key))?.data;
+  await lab.passUntil(100, async () => (await data())?.state === "overlapping");
+  const seen = await lab.read(ref);
+  await instances.unbind(ref, "app", anna);
+  await lab.passUntil(100, async () => (await phases()).app === undefined);
+  await instances.bind(ref, { name: "app" }, anna);
+  await lab.passUntil(100, async () => (await phases()).app === "bound");
+  // Between its look and what it asks for, all of that has happened.
+  const looks = vi.spyOn(JournalInstances.prototype, "read").mockResolvedValue(seen);
+  onTestFinished(() => looks.mockRestore());
+  await lab.passUntil(5_000, async () => unbinds().length > 1 || (await data())?.message != null);
+  expect(looks).toHaveBeenCalled();
+  looks.mockRestore();
+  await lab.passUntil(5_000, async () => (await data())?.state === "renewed");
   expect(await phases()).toEqual({ app: "bound", next: "bound" });
   expect(unbinds()).toHaveLength(1);
 });
