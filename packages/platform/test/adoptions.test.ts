@@ -4,9 +4,9 @@ import { openPlatform } from "../src/index.js";
 import { JournalOrphans } from "../src/queue/orphans.js";
 import { osbIdLabel, osbIdLabelName } from "../src/records/instance-labels.js";
 import { keys } from "../src/records/keys.js";
-import { catalogServer } from "./catalog-server.js";
+import { catalogOf, catalogServer } from "./catalog-server.js";
 import { type ExecutionLab, executionLab } from "./execution-lab.js";
-import { anna, olga } from "./platform-in-time.js";
+import { anna, olga, platformInTime } from "./platform-in-time.js";
 
 /** What is at a broker has one owner, and whoever owns it is not told to delete it by the ledger (E10-62). */
 const key = keys.orphan("broker", "osb-old", null);
@@ -222,4 +222,40 @@ test("E10-62: what the ledger deletes is not adopted by another name of its brok
   await vi.waitFor(() => expect(server.seen.some(({ method }) => method === "DELETE")).toBe(true));
   await adopt("new", "twin");
   await phase("new", "failed");
+});
+
+test("E10-62: what the broker has begun to delete for a row is not adopted before that has ended, although the row is dismissed", async () => {
+  const catalog = catalogOf({ postgres: ["small"] });
+  Object.assign(catalog.services[0] as object, { instances_retrievable: true });
+  const server = await catalogServer({ catalog });
+  const lab = await platformInTime(server);
+  const { instances, orphans } = lab.platform;
+  let state = "in progress";
+  let fetched = 404;
+  server.reply = ({ method, path }) => {
+    if (!path.includes("service_instances")) return undefined;
+    if (method === "PUT") return { status: 500, body: {} };
+    if (method === "DELETE") return { status: 202, body: { operation: "its-delete" } };
+    return path.includes("last_operation") ? { status: 200, body: { state } } : { status: fetched, body: {} };
+  };
+  await instances.create({ space: "space", name: "old" }, { offering: "postgres", plan: "small" }, anna);
+  const polled = () => server.seen.filter(({ path }) => path.includes("last_operation")).length;
+  await lab.passUntil(500, () => polled() > 0);
+  const [row] = (await orphans.list({})).items;
+  if (row === undefined) throw new Error("there is no row");
+  expect(await orphans.dismiss(row.key, "I want it", olga)).toMatchObject({ state: "dismissed" });
+  fetched = 200;
+  const ref = { space: "space", name: "new" };
+  const adopt = async () => {
+    const wanted = { offering: "postgres", plan: "small", osbId: row.instanceOsbId };
+    const asked = await instances.adopt(ref, wanted, olga);
+    const operation = asked.kind === "accepted" ? asked.operation : "";
+    await lab.passUntil(100, async () => (await instances.operation(ref, operation))?.state !== "open");
+    return instances.operation(ref, operation);
+  };
+  await lab.passUntil(100, async () => ((await lab.platform.journal.read(row.key))?.open.length ?? 0) === 0);
+  expect(await adopt()).toMatchObject({ state: "failed", message: expect.stringContaining("at work at it") });
+  // The broker could not delete it: it is there, and nobody is at it any more.
+  state = "failed";
+  expect(await adopt()).toMatchObject({ state: "succeeded" });
 });

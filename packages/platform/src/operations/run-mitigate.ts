@@ -85,6 +85,8 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
     const at = ports.journal().now();
     if (answer?.kind === "accepted") {
       const named = answer.operation ?? null;
+      // Before it is polled: whoever dismisses the row calls the polls off, and not the delete.
+      await operation.change(({ data: now }) => ({ data: { ...now, deleting: { operation: named } } }));
       return { kind: "running", operation: named, retryAfterMs: retryAfterMs ?? null, at } as const;
     }
     if (answer !== undefined) {
@@ -147,7 +149,7 @@ function awaitDeleted(
 /** What the ledger tells of the last try. */
 async function note(operation: MitigateOperation, lastAnswer: string, isNotFound = false): Promise<OrphanData> {
   let noted = operation.data;
-  await operation.change(({ data }) => {
+  await operation.change(({ data: { deleting: _, ...data } }) => {
     noted = { ...data, tries: data.tries + 1, lastAnswer, notFound: isNotFound ? (data.notFound ?? 0) + 1 : 0 };
     return { data: noted };
   });
@@ -157,9 +159,10 @@ async function note(operation: MitigateOperation, lastAnswer: string, isNotFound
 /** Once it was deleted, that there is nothing is no news. Of what cannot come late nobody needs it: its row ends. */
 async function noteGone(operation: MitigateOperation, gone: NonNullable<OrphanData["gone"]>): Promise<void> {
   if (!operation.data.mayComeLate) return;
-  await operation.change(({ data }) =>
-    data.gone === gone || data.gone === "deleted" ? {} : { data: { ...data, gone, tries: data.tries + 1 } },
-  );
+  await operation.change(({ data: { deleting, ...data } }) => {
+    if (data.gone !== gone && data.gone !== "deleted") return { data: { ...data, gone, tries: data.tries + 1 } };
+    return deleting === undefined ? {} : { data };
+  });
 }
 
 function memoryOf(operation: MitigateOperation): PollMemory {
