@@ -106,7 +106,7 @@ async function catalog(
   };
 }
 
-test("a broker starts, and offers the others, where the store has lost what one bundle is", async () => {
+test("a broker starts, and offers the others, where the store has lost what one bundle is; that is read again", async () => {
   const store = memoryStore();
   const bundles = await folder();
   for (const name of ["notes", "other"]) await write(bundles, name, osbertYaml.replace("name: notes", `name: ${name}`));
@@ -118,12 +118,25 @@ test("a broker starts, and offers the others, where the store has lost what one 
   const lost = items.map(({ id }) => id).find((id) => id.includes("notes")) ?? "";
   await journal.transact(key, () => ({ result: null, change: { parts: { [lost]: null } } }), { by });
   await first.flow.stop();
-  const second = await start({ store, bundles });
-  await expect.poll(async () => (await catalog(second.flow)).names).toEqual(["other"]);
+  let letRead: () => void = () => undefined;
+  const mayRead = new Promise<void>((settle) => {
+    letRead = settle;
+  });
+  const change = (source: BundleSource): BundleSource => ({
+    ...source,
+    observe: async (...reading) => {
+      await mayRead;
+      return source.observe(...reading);
+    },
+  });
+  const second = await start({ store, bundles, change });
+  expect((await catalog(second.flow)).names).toEqual(["other"]);
   expect((await second.flow.provision("i1", { service: "other", acceptsIncomplete: false })).status).toBe(201);
-  await write(bundles, "notes", osbertYaml.replace("version: 1.0.0", "version: 1.0.1"));
-  await second.refresh();
+  const known = second.services.sources().get("folder")?.specs.get("notes");
+  letRead();
   await expect.poll(async () => (await catalog(second.flow)).names.toSorted()).toEqual(["notes", "other"]);
+  expect(second.services.sources().get("folder")?.specs.get("notes")).toEqual(known);
+  expect((await second.flow.provision("i2", { service: "notes", acceptsIncomplete: false })).status).toBe(201);
 });
 
 test("a bundle in a folder is offered, provisioned, bound, unbound and deprovisioned", async () => {

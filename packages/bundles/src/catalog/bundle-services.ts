@@ -138,6 +138,10 @@ class Bundles implements BundleServices {
     this.#operations = sourceOperations({
       ...{ journal, options, configured: this.#configured, copies: this.#copies, readings: this.#readings },
       ...{ tell, tellSources: this.#tellSources },
+      unstored: (key) => {
+        const ofSource = [...this.#offered.leftOut].filter(({ source }) => sourceKey(source) === key);
+        return new Set(ofSource.map(({ spec }) => spec));
+      },
     });
     this.kinds = this.#operations.kinds;
     this.admin = bundleAdmin(

@@ -1,4 +1,5 @@
 import { type Journal, RetryLater, type TypedKind, type TypedOperation } from "@osbert/journal";
+import { asDeleted } from "../reconcile/known-digests.js";
 import { drainedObservation, reconcile } from "../reconcile/next-state.js";
 import type { Observation, ReadingProgress } from "../reconcile/observation.js";
 import type { StoredSource } from "../reconcile/records.js";
@@ -41,6 +42,8 @@ export interface FollowPorts {
   /** Of one that this process lacks: drains it, now and then, to see whether another process still has it and claims it. */
   readonly disclaim: (key: string) => Promise<void>;
   readonly copy: (key: string) => SourceCopy;
+  /** Specs of a source whose current revision the store has lost: they are read again. */
+  readonly unstored: (key: string) => ReadonlySet<string>;
   readonly random: () => number;
   readonly readings: SourceReadings;
   /** Told of every reading, also of those that change nothing: when what it changes is committed, or could not be. */
@@ -95,9 +98,10 @@ async function followOnce(
   const onProgress = (progress: ReadingProgress) => {
     if (readings.progress(key, progress)) ports.reading(key, progress);
   };
+  const unstored = ports.unstored(key);
   const isRead = mode !== "draining" && source !== undefined;
   const observation = isRead
-    ? await source.observe(stored, { id, signal, onProgress }).finally(() => readings.ended(key))
+    ? await source.observe(asDeleted(stored, unstored), { id, signal, onProgress }).finally(() => readings.ended(key))
     : drainedObservation(stored.data, id);
   const tookMs = journal.now() - began;
   const rules = source?.rules ?? defaultRules;
@@ -108,7 +112,8 @@ async function followOnce(
     const change = await writeSource(copy, write, async (present) => {
       const known = readings.upToDate(key, present);
       const ask = useToAsk(known, observation, rules);
-      const next = reconcile(known, observation, { rules, now: journal.now(), inUse: await inUse(journal, ask) });
+      const facts = { rules, now: journal.now(), inUse: await inUse(journal, ask), unstored };
+      const next = reconcile(known, observation, facts);
       seen = () => readings.saw(key, present.data.health, next.data.health);
       return next;
     });

@@ -43,7 +43,7 @@ export class OfferedBundles {
   /** What was made last, in the order of the catalog, and the services that were made of it. */
   #entries: readonly CatalogEntry[] = [];
   #services: readonly Service[] = [];
-  #leftOut: ReadonlySet<RevisionPart> = new Set();
+  #leftOut: ReadonlyMap<RevisionPart, CatalogEntry> = new Map();
   #forgotten = 0;
 
   constructor(ports: OfferedBundlesPorts) {
@@ -60,20 +60,16 @@ export class OfferedBundles {
     const fresh = await this.#make(entries.filter((_, index) => before[index] === undefined));
     const made: CatalogEntry[] = [];
     const services: Service[] = [];
-    const leftOut = new Set<RevisionPart>();
+    const leftOut = new Map<RevisionPart, CatalogEntry>();
     for (const [index, entry] of entries.entries()) {
       const service = before[index] ?? fresh.get(entry.serviceId);
-      if (service === undefined) leftOut.add(partOf(entry));
+      if (service === undefined) leftOut.set(partOf(entry), entry);
       else {
         made.push(entry);
         services.push(service);
       }
     }
-    if (leftOut.size > 0)
-      for (const entry of entries) {
-        const part = partOf(entry);
-        if (leftOut.has(part) && !this.#leftOut.has(part)) this.#ports.leftOut(entry);
-      }
+    for (const [part, entry] of leftOut) if (!this.#leftOut.has(part)) this.#ports.leftOut(entry);
     this.#leftOut = leftOut;
     // What was to be forgotten meanwhile is offered once more, and made anew the next time.
     if (forgotten === this.#forgotten) {
@@ -81,6 +77,11 @@ export class OfferedBundles {
       this.#services = services;
     }
     return services;
+  }
+
+  /** What the last catalog lacks, because its revisions are not stored. */
+  get leftOut(): Iterable<CatalogEntry> {
+    return this.#leftOut.values();
   }
 
   /** All are made anew the next time: what the operator gives to bundles has changed. */

@@ -10,7 +10,7 @@ import {
   collectSource,
 } from "./collect-sources.js";
 import type { ConfiguredSources } from "./configured-sources.js";
-import { followOperation } from "./follow-source.js";
+import { type FollowPorts, followOperation } from "./follow-source.js";
 import type { SourceCopies } from "./source-copies.js";
 import type { SourceReadings } from "./source-readings.js";
 import { byItself, followKind, sourceResource } from "./source-resource.js";
@@ -26,6 +26,7 @@ export interface SourceOperationsPorts {
   readonly readings: SourceReadings;
   readonly tell: (event: BundleEvent) => void;
   readonly tellSources: TellSources;
+  readonly unstored: FollowPorts["unstored"];
 }
 
 export interface SourceOperations {
@@ -44,6 +45,7 @@ export function sourceOperations(ports: SourceOperationsPorts): SourceOperations
     claim: (key) => configured.claim(key),
     disclaim: (key) => configured.disclaim(key),
     copy: (key) => copies.get(key),
+    unstored: ports.unstored,
     reading: tellSources.reading,
     read: tellSources.read,
     changed: (key, change) => tellSources.changed(key, change, "a reading"),

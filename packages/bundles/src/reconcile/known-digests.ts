@@ -23,6 +23,19 @@ function mayPass({ code }: RefusedContent): boolean {
   return code === "plans in use" || code === "signature";
 }
 
+/** A source of which some services are known as those that were deleted are: nothing of them is kept, so all of it is read. */
+export function asDeleted(source: StoredSource, unstored: ReadonlySet<string>): StoredSource {
+  if (unstored.size === 0) return source;
+  const specs = new Map(source.specs);
+  for (const spec of unstored) {
+    const record = specs.get(spec);
+    if (record?.kind !== "service") continue;
+    const { ref, serviceId, idFrom, knownPlans, current } = record;
+    specs.set(spec, { kind: "deleted", ref, serviceId, idFrom, knownPlans, deletedAt: current.at });
+  }
+  return { ...source, specs };
+}
+
 /** What a reading has to know of what is kept: which refs there were, and what need not be read of them again. */
 export interface KnownRef {
   readonly ref: ChannelRef;

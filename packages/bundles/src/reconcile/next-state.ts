@@ -25,6 +25,8 @@ export interface ReconcileFacts {
   readonly now: number;
   /** Of those that `useToAsk` names: which have instances. */
   readonly inUse: InUse;
+  /** Specs whose current revision the store has lost: if it was read, it is written again. Default: none. */
+  readonly unstored?: ReadonlySet<string>;
 }
 
 export interface InUse {
@@ -97,6 +99,7 @@ function takeIn(draft: SourceDraft, stored: StoredSource, observation: Observati
   observation.refs.forEach(({ ref, seen }, spec) => {
     const known = stored.specs.get(spec);
     if (known !== undefined) seenOfKnown += 1;
+    if (facts.unstored?.has(spec) && known?.kind === "service") storeAgain(draft, spec, known, seen, facts.now);
     if (known !== undefined && isAsKept(known, ref, seen)) return;
     if (known === undefined && !isKeepableSpecId(spec)) return void unkeepable.push(spec);
     if (known?.kind === "service" && isFrozen(known)) return;
@@ -163,6 +166,17 @@ function takeInOne(
       unreadable(draft, spec, known, ref, finding.why, facts.now);
       return null;
   }
+}
+
+/** All but its description is in the spec: it is as it was, whoever holds it. */
+function storeAgain(draft: SourceDraft, spec: string, known: ServiceRecord, seen: RefSeen, now: number): void {
+  const { ref, serviceId, current } = known;
+  if (seen.kind !== "read" || seen.revision.digest !== current.digest) return;
+  const { spec: content, digest, artifact, parserVersion } = seen.revision;
+  const { version, plans, fingerprint } = current;
+  const facts = { ref, serviceId, version, plans, fingerprint, readAt: now };
+  draft.addRevision(spec, { digest, spec: content, artifact, parserVersion, ...facts });
+  draft.tell("spec.recovered", `${current.digest} was not stored any more, and was read again`, spec);
 }
 
 /** As nearly all specs are with each reading: there, and nothing is known against it. It only saves the look at what that means. */

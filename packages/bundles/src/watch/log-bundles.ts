@@ -30,7 +30,7 @@ function linesOf(event: BundleEvent, news: ReadingNews): readonly Line[] {
       return eventLines(event.source, event.by, event.events);
     case "bundle left out": {
       const { source, spec, serviceId, digest } = event;
-      const message = "bundle is not offered: the store has lost its description; it comes back with new content";
+      const message = "bundle is not offered: the store has lost its description; it is read again with its source";
       return [{ level: "error", message, fields: { source, spec, service: serviceId, digest } }];
     }
     case "source collected":
