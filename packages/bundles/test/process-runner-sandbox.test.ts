@@ -123,7 +123,7 @@ if (hasBubblewrap) {
       cwd: import.meta.dirname,
     });
     expect(stdout).toMatch(
-      /^no sandbox bundles cannot be shut in here; install bubblewrap, or allow it with .*\nprocess\n$/,
+      /^no sandbox bundles cannot be shut in here: install bubblewrap; .* make namespaces .*\nprocess\n$/,
     );
   });
 }

@@ -1,6 +1,7 @@
 /** What can go wrong with a runner, and what a person can do about it. */
 export const runnerFailures = {
-  "no sandbox": "bundles cannot be shut in here; install bubblewrap, or allow it with the setting `unsandboxed: true`",
+  "no sandbox":
+    "bundles cannot be shut in here: install bubblewrap; where it is installed, let this service make namespaces (under systemd with osbert-bundles.conf); or do without, with the setting `unsandboxed: true`",
   "wrong artifact": "this runner cannot run such a bundle",
   "no image": "the image could not be pulled",
   "image forbidden": "the registry wants other credentials for the image",
