@@ -4,7 +4,7 @@ import { propertySeed } from "../../../tools/property-seed.js";
 import { mergeParameters } from "../src/decisions/project.js";
 import { unmanage } from "../src/decisions/unmanage.js";
 import { type Admitted, type InstanceView, PlatformError } from "../src/index.js";
-import { type DeleteMode, instances as records, type UpdateInput } from "../src/records/instance-record.js";
+import { type DeleteMode, instances as records, type PlanRef, type UpdateInput } from "../src/records/instance-record.js";
 import { type QueueLab, queueLab } from "./queue-lab.js";
 
 /** Few by default; `OSBERT_PLATFORM_RUNS=1000` tells more stories. */
@@ -192,11 +192,14 @@ class Teller {
     if (isOver(view) || view.applied === null) return;
     // What the instance is, is what the broker has done, one after the other.
     let parameters: string | null = null;
+    let plan: string | undefined;
     for (const operation of lab.done) {
       const asked = await this.#askedOf(operation);
       if (asked?.kind === "update") parameters = mergeParameters(parameters, asked.input.text.parameters);
       else if (asked?.kind === "create") parameters = asked.input.parameters ?? null;
-      else if (asked?.kind === "adopt") parameters = null;
+      // Of the same plan it is what it was.
+      else if (asked?.kind === "adopt" && asked.input.plan?.id !== plan) parameters = null;
+      plan = (asked?.kind === "update" ? asked.input.text.plan?.id : asked?.input.plan?.id) ?? plan;
     }
     expect(JSON.parse(view.applied?.parameters ?? "null")).toEqual(JSON.parse(parameters ?? "null"));
   }
@@ -442,7 +445,7 @@ class Teller {
     const seq = Number.parseInt(operation, 10);
     const [entry] = await this.lab.journal.entries("instance/s/i", { after: seq - 1, limit: 1 });
     return entry?.payload as unknown as
-      | { kind: string; input: UpdateInput & { parameters?: string | null; binding?: string } }
+      | { kind: string; input: UpdateInput & { plan?: PlanRef; parameters?: string | null; binding?: string } }
       | undefined;
   }
 
