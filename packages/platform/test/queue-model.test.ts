@@ -4,7 +4,12 @@ import { propertySeed } from "../../../tools/property-seed.js";
 import { mergeParameters } from "../src/decisions/project.js";
 import { unmanage } from "../src/decisions/unmanage.js";
 import { type Admitted, type InstanceView, PlatformError } from "../src/index.js";
-import { type DeleteMode, instances as records, type PlanRef, type UpdateInput } from "../src/records/instance-record.js";
+import {
+  type DeleteMode,
+  type PlanRef,
+  instances as records,
+  type UpdateInput,
+} from "../src/records/instance-record.js";
 import { type QueueLab, queueLab } from "./queue-lab.js";
 
 /** Few by default; `OSBERT_PLATFORM_RUNS=1000` tells more stories. */
