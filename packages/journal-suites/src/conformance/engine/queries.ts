@@ -115,21 +115,26 @@ export const queriesTests: EngineTests = {
       await other.journal.operation("k", ids.at(-1) ?? ""),
     ];
     assert.deepEqual(
-      [first?.status, first?.kind, first?.part, first?.outcome, first?.open?.id],
-      ["open", "job", "p", null, a],
+      [first?.status, first?.kind, first?.part, first?.outcome, first?.endedAt, first?.open?.id],
+      ["open", "job", "p", null, null, a],
     );
     assert.deepEqual([queued?.status, queued?.open?.id], ["open", ids.at(-1)]);
+    const endedAt = story.now;
     jobs.job("a").finish({ answer: 42 });
     await story.until("b runs", () => jobs.runs("b"));
+    await story.pass(1_000);
     jobs.job("b").finish();
     await story.ends(process, "k", b);
-    assert.deepEqual(await other.journal.operation("k", a), {
+    const ended = await other.journal.operation("k", a);
+    assert.ok(ended?.endedAt != null && ended.endedAt >= endedAt && ended.endedAt < endedAt + 1_000);
+    assert.deepEqual(ended, {
       id: a,
       kind: "job",
       part: "p",
       status: "succeeded",
       open: null,
       outcome: { kind: "succeeded", result: { answer: 42 } },
+      endedAt: ended.endedAt,
     });
     for (const odd of ["", "7", "7-x", "99999-x", `${a}0`, a.replace("-", "--")])
       assert.equal(await other.journal.operation("k", odd), undefined, odd);
