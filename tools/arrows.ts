@@ -145,6 +145,16 @@ export const rooms: Readonly<Record<string, Room>> = {
     npm: "@osbert/kubernetes",
     imports: ["bundles", "broker", "platform", "server", "protocol", "journal"],
     rule: "kubernetes points at broker, bundles and platform and what they use.",
+    folders: {
+      cluster: [],
+      applications: ["cluster"],
+      flows: ["applications", "cluster"],
+      wiring: ["applications", "cluster", "flows"],
+      jobs: ["cluster"],
+      import: ["applications", "cluster", "flows", "wiring"],
+      events: ["applications", "cluster", "flows", "import", "wiring"],
+    },
+    never: { flows: [pure] },
   },
   cli: {
     npm: "osbert",
