@@ -1,0 +1,42 @@
+/** An application outside of the cluster, connected to it: what it offers, read from whichever kind of resource describes it. */
+export interface Application {
+  /** Of the resource; cluster-wide. */
+  readonly name: string;
+  readonly uid: string;
+  readonly displayName: string;
+  readonly provider: string;
+  readonly description: string;
+  readonly longDescription: string | null;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly tags: readonly string[];
+  /** The id that another system gave it (Compass), which is its service's id where services are made of applications. */
+  readonly externalId: string | null;
+  readonly services: readonly ApplicationService[];
+}
+
+/** Something that an application offers: APIs, events, or both. */
+export interface ApplicationService {
+  /** Of the application's own making; unique in the cluster, or it is a finding. */
+  readonly id: string;
+  readonly name: string;
+  readonly displayName: string;
+  readonly description: string;
+  /** It sends events. */
+  readonly events: boolean;
+  readonly apis: readonly ApiEntry[];
+  /** What a user has to give when an instance is made: a JSON Schema. */
+  readonly parameters: Readonly<Record<string, unknown>> | null;
+}
+
+export interface ApiEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly targetUrl: string | null;
+  /** Where the cluster's gateway to it is. */
+  readonly gatewayUrl: string | null;
+  /** Where what it wants of callers is kept. `null`: it asks for nothing. */
+  readonly credentials: {
+    readonly type: string;
+    readonly secret: { readonly namespace: string; readonly name: string };
+  } | null;
+}
