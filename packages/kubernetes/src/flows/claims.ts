@@ -1,0 +1,111 @@
+import type { TypedChange, TypedResource } from "@osbert/journal";
+import {
+  type Delivery,
+  type FlowRecord,
+  flowPart,
+  followKind,
+  mostFlows,
+  type NamespaceShape,
+  namespaceResource,
+  newNamespace,
+} from "./flow-record.js";
+
+/** What an operation of an instance claims for its flow. */
+export interface Claim {
+  readonly flow: string;
+  readonly namespace: string;
+  readonly platform: string;
+  readonly instance: string;
+  /** The number of the operation, which is higher for later operations of the same instance. */
+  readonly operation: number;
+  readonly application: string;
+  readonly service: string;
+  readonly delivery: Delivery | null;
+}
+
+/** `too late`: the flow was released by a later operation; who asks has been frozen since. `full`: the namespace has as many flows as it may. */
+export type ClaimOutcome = "held" | "too late" | "full";
+
+type Namespace = TypedResource<NamespaceShape> | undefined;
+type Change = TypedChange<NamespaceShape>;
+
+/** Holds what the flow needs. Done twice, it is done once. */
+export function claim(
+  resource: Namespace,
+  wanted: Claim,
+  now: number,
+): { readonly result: ClaimOutcome; readonly change?: Change } {
+  const { flow, namespace, platform, instance, operation, application, service, delivery } = wanted;
+  const data = resource?.data ?? newNamespace(namespace);
+  const released = data.released[flow];
+  if (released !== undefined && released.operation >= operation) return { result: "too late" };
+  const before = resource?.parts.get(flowPart(flow));
+  if (before !== undefined && before.operation > operation) return { result: "too late" };
+  if (before === undefined && data.holders.length >= mostFlows) return { result: "full" };
+  const isSame =
+    before !== undefined &&
+    before.application === application &&
+    before.service === service &&
+    JSON.stringify(before.delivery) === JSON.stringify(delivery);
+  if (isSame && before.operation === operation && data.holders.includes(flow)) return { result: "held" };
+  const record: FlowRecord = {
+    ...{ platform, instance, operation, application, service, delivery },
+    deliveryAt: isSame ? before.deliveryAt : now,
+    since: before?.since ?? now,
+    activatedAt: before?.activatedAt ?? null,
+    conditions: before?.application === application ? before.conditions : [],
+  };
+  const { [flow]: _, ...others } = data.released;
+  return {
+    result: "held",
+    change: {
+      data: { ...data, holders: [...new Set([...data.holders, flow])].sort(), released: others },
+      parts: namespaceResource.part(flowPart(flow), record),
+      entries: before === undefined ? [{ kind: "flow-claimed", payload: { flow, application, instance } }] : [],
+      ...followed(resource),
+    },
+  };
+}
+
+/** Lets go of it. Whoever else holds the same is not touched; what nobody holds any more is cleared away by the one who follows the namespace. */
+export function release(
+  resource: Namespace,
+  { flow, namespace, platform, instance, operation }: Omit<Claim, "application" | "service" | "delivery">,
+  now: number,
+): { readonly result: null; readonly change?: Change } {
+  const data = resource?.data ?? newNamespace(namespace);
+  const before = resource?.parts.get(flowPart(flow));
+  if (before !== undefined && before.operation > operation) return { result: null };
+  // Also of a flow that never claimed: its claim may still be under way, in a process that is late.
+  const known = data.released[flow];
+  if (before === undefined && known !== undefined && known.operation >= operation) return { result: null };
+  return {
+    result: null,
+    change: {
+      data: {
+        ...data,
+        holders: data.holders.filter((holder) => holder !== flow),
+        released: {
+          ...data.released,
+          [flow]: {
+            operation,
+            at: now,
+            platform,
+            instance,
+            application: before?.application ?? known?.application ?? null,
+          },
+        },
+      },
+      parts: namespaceResource.part(flowPart(flow), null),
+      entries:
+        before === undefined ? [] : [{ kind: "flow-released", payload: { flow, application: before.application } }],
+      ...followed(resource),
+    },
+  };
+}
+
+/** Somebody follows the namespace, and looks at it now. */
+export function followed(resource: Namespace): Pick<Change, "accept" | "hurry"> {
+  const open = resource?.open.find(({ kind }) => kind === followKind);
+  return open === undefined ? { accept: [{ kind: followKind }] } : { hurry: [open.id] };
+}

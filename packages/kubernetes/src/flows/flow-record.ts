@@ -1,0 +1,169 @@
+import { defineResource } from "@osbert/journal";
+
+/**
+ * What is kept of the event flows of a namespace: one resource, because they share its Broker. Whoever needs the Broker holds a claim on it; whatever
+ * is written to the cluster for them is written by the one operation that follows the namespace.
+ */
+export interface NamespaceShape {
+  readonly data: NamespaceData;
+  readonly parts: {
+    readonly [flow: FlowPart]: FlowRecord;
+    readonly [wire: WirePart]: WireRecord;
+  };
+  readonly operations: { readonly [followKind]: { readonly input: null; readonly result: null } };
+}
+
+export const followKind = "events.follow";
+
+export const namespaceResource = defineResource<NamespaceShape>();
+
+export type FlowPart = `flow/${string}`;
+export type WirePart = `wire/${string}`;
+export const flowPrefix = "flow/";
+export const wirePrefix = "wire/";
+
+export function flowPart(id: string): FlowPart {
+  return `${flowPrefix}${id}`;
+}
+
+export function wirePart(application: string): WirePart {
+  return `${wirePrefix}${application}`;
+}
+
+export const namespaceKeyPrefix = "events.namespace.";
+
+/** A name of a namespace has no slash in it: such a key is never that of an instance. */
+export function namespaceKey(namespace: string): string {
+  return `${namespaceKeyPrefix}${namespace}`;
+}
+
+/** Flows of one namespace: with a wire each, all of them fit into one decision of the journal. */
+export const mostFlows = 450;
+
+export interface NamespaceData {
+  readonly namespace: string;
+  /** The flows that need the Broker. A set of holders instead of a number: claiming or releasing twice is doing it once. */
+  readonly holders: readonly string[];
+  /** Flows that were released a short while ago: a claim from before that comes too late. */
+  readonly released: Readonly<Record<string, Release>>;
+  readonly broker: SharedBroker;
+}
+
+export interface Release {
+  /** The number of the operation that released it. */
+  readonly operation: number;
+  readonly at: number;
+  /** The instance, whose operation may wait until its events have stopped. */
+  readonly platform: string;
+  readonly instance: string;
+  /** What it received. `null`: it never claimed. */
+  readonly application: string | null;
+}
+
+/**
+ * How far a shared object is. `ensuring`: wanted, and not seen yet. `present`: seen. `lingering`: nobody needs it any more, and it is not deleted
+ * before its time. `deleting`: it was decided to delete it, and that is not undone: who needs it meanwhile waits until it is gone and gets a new one.
+ */
+export type SharedState = "absent" | "ensuring" | "present" | "lingering" | "deleting";
+
+export interface SharedBroker {
+  readonly state: SharedState;
+  /** It was there before us, or is another one's: it is only read. */
+  readonly adopted: boolean;
+  readonly uid: string | null;
+  /** Goes up with every deletion. */
+  readonly epoch: number;
+  readonly lingerUntil: number | null;
+  readonly refused: Refusals | null;
+}
+
+/** What the cluster has said no to, again and again. */
+export interface Refusals {
+  readonly times: number;
+  readonly since: number;
+  readonly lastAt: number;
+  readonly message: string;
+}
+
+/** The Subscription that carries the events of an application into the namespace, for all flows of the two. */
+export interface WireRecord {
+  readonly application: string;
+  /** The name of the Subscription. */
+  readonly name: string;
+  readonly state: Exclude<SharedState, "lingering">;
+  readonly uid: string | null;
+  readonly refused: Refusals | null;
+  /** It delivers as was said until then. */
+  readonly deliveryAt: number;
+  readonly repairs: { readonly times: number; readonly lastAt: number } | null;
+}
+
+/** What an instance wants, and how it is. It lives as long as its instance, whatever becomes of operations. */
+export interface FlowRecord {
+  /** Whose flow it is: as the platform names it. */
+  readonly platform: string;
+  readonly instance: string;
+  /** The number of the operation that claimed last. */
+  readonly operation: number;
+  readonly application: string;
+  /** The id of the application's service. */
+  readonly service: string;
+  readonly delivery: Delivery | null;
+  /** When the delivery was last said: of flows that share a wire, the latest word counts. */
+  readonly deliveryAt: number;
+  readonly since: number;
+  /** When all that it needs was there for the first time. */
+  readonly activatedAt: number | null;
+  readonly conditions: readonly Condition[];
+}
+
+/** How often, how fast and where to else events are delivered: as a Subscription takes it. */
+export interface Delivery {
+  readonly retry?: number;
+  readonly backoffPolicy?: "linear" | "exponential";
+  /** ISO 8601, such as PT1S. */
+  readonly backoffDelay?: string;
+  readonly timeout?: string;
+  readonly deadLetterSink?: {
+    readonly ref?: {
+      readonly apiVersion: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly namespace?: string;
+    };
+    readonly uri?: string;
+  };
+}
+
+export const conditionTypes = ["Granted", "SourceReady", "SinkReady", "PolicyReady", "SubscriptionReady"] as const;
+
+/** `Ready` is all of them. */
+export type ConditionType = (typeof conditionTypes)[number] | "Ready";
+
+export type ConditionStatus = "True" | "False" | "Unknown";
+
+export interface Condition {
+  readonly type: ConditionType;
+  readonly status: ConditionStatus;
+  /** One word for programs. */
+  readonly reason: string;
+  /** A sentence for people. */
+  readonly message: string;
+  /** When the status has changed last. */
+  readonly since: number;
+}
+
+export function newNamespace(namespace: string): NamespaceData {
+  return { namespace, holders: [], released: {}, broker: absentBroker(0) };
+}
+
+export function absentBroker(epoch: number): SharedBroker {
+  return { state: "absent", adopted: false, uid: null, epoch, lingerUntil: null, refused: null };
+}
+
+export function conditionOf(
+  { conditions }: Pick<FlowRecord, "conditions">,
+  type: ConditionType,
+): Condition | undefined {
+  return conditions.find((condition) => condition.type === type);
+}

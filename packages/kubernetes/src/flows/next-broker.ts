@@ -1,0 +1,129 @@
+import { brokerObject, says } from "./desired-objects.js";
+import { absentBroker, type NamespaceData, type SharedBroker } from "./flow-record.js";
+import type { FlowSettings } from "./flow-settings.js";
+import type { Observed, SeenBroker } from "./observed.js";
+import type { Action } from "./pass.js";
+import { retryAt } from "./refusals.js";
+
+/** What was asked of the cluster itself, not of a copy, about a Broker that nobody needs any more. */
+export type Evidence =
+  | { readonly kind: "unused"; readonly uid: string; readonly resourceVersion: string }
+  | { readonly kind: "used"; readonly why: string }
+  | { readonly kind: "gone" };
+
+export interface NextBroker {
+  readonly broker: SharedBroker;
+  readonly actions: readonly Action[];
+  readonly dueAt: number | null;
+  /** Before it can be deleted, the cluster has to be asked. */
+  readonly asks: boolean;
+}
+
+/** Pure: what becomes of the Broker that the flows of a namespace share. */
+export function nextBroker(
+  { namespace, holders, broker }: NamespaceData,
+  observed: Observed,
+  settings: FlowSettings,
+  now: number,
+  evidence: Evidence | undefined,
+): NextBroker {
+  // It goes with its namespace.
+  if (observed.namespace !== "active") return still(absentBroker(broker.epoch));
+  const seen = observed.broker;
+  const isNeeded = holders.length > 0;
+  switch (broker.state) {
+    case "absent":
+    case "ensuring":
+      return isNeeded ? ensured(namespace, broker, seen, settings, now) : unneeded(broker, seen, settings, now);
+    case "present":
+      return isNeeded ? ensured(namespace, broker, seen, settings, now) : unneeded(broker, seen, settings, now);
+    case "lingering":
+      if (isNeeded) return ensured(namespace, { ...broker, lingerUntil: null }, seen, settings, now);
+      return lingering(broker, seen, settings, now, evidence);
+    case "deleting": {
+      // Another one of the name is none that anybody has decided to delete.
+      if (seen === undefined || seen.uid !== broker.uid) {
+        const absent = absentBroker(broker.epoch);
+        return isNeeded ? ensured(namespace, absent, seen, settings, now) : unneeded(absent, seen, settings, now);
+      }
+      return { ...still(broker), actions: seen.deleting ? [] : [removal(seen)] };
+    }
+  }
+}
+
+function ensured(
+  namespace: string,
+  broker: SharedBroker,
+  seen: SeenBroker | undefined,
+  settings: FlowSettings,
+  now: number,
+): NextBroker {
+  const apply: Action = { kind: "apply", what: "broker", desired: brokerObject(namespace, broker.epoch, settings) };
+  const dueAt = broker.refused === null ? null : retryAt(broker.refused);
+  const isDue = dueAt === null || dueAt <= now;
+  if (seen === undefined || seen.deleting) {
+    const next: SharedBroker = { ...broker, state: "ensuring", adopted: false, uid: null, lingerUntil: null };
+    if (seen?.deleting) return still(next);
+    return { broker: next, actions: isDue ? [apply] : [], dueAt: isDue ? null : dueAt, asks: false };
+  }
+  const next: SharedBroker = { ...broker, state: "present", adopted: !seen.ours, uid: seen.uid, lingerUntil: null };
+  // What is another one's is only read; and nobody fights over a class, which a Broker keeps for life.
+  if (!seen.ours || hasForeignClass(seen, settings) || isAsDesired(seen, broker.epoch, settings))
+    return still({ ...next, refused: null });
+  return { broker: next, actions: isDue ? [apply] : [], dueAt: isDue ? null : dueAt, asks: false };
+}
+
+/** Nobody needs it. What was made by somebody else, or is to stay, is forgotten; the rest stays for a while, in case that somebody comes back. */
+function unneeded(
+  broker: SharedBroker,
+  seen: SeenBroker | undefined,
+  { deleteBroker, lingerMs }: FlowSettings,
+  now: number,
+): NextBroker {
+  if (seen === undefined || !seen.ours || deleteBroker === "never") return still(absentBroker(broker.epoch));
+  const lingerUntil = now + lingerMs;
+  const next: SharedBroker = {
+    ...{ state: "lingering", adopted: false, uid: seen.uid, epoch: broker.epoch, lingerUntil, refused: null },
+  };
+  return { ...still(next), dueAt: lingerUntil };
+}
+
+function lingering(
+  broker: SharedBroker,
+  seen: SeenBroker | undefined,
+  settings: FlowSettings,
+  now: number,
+  evidence: Evidence | undefined,
+): NextBroker {
+  if (seen === undefined || !seen.ours || settings.deleteBroker === "never") return still(absentBroker(broker.epoch));
+  const until = broker.lingerUntil ?? now;
+  if (now < until) return { ...still(broker), dueAt: until };
+  if (evidence === undefined) return { ...still(broker), asks: true };
+  if (evidence.kind === "gone") return still(absentBroker(broker.epoch));
+  if (evidence.kind === "used") {
+    const lingerUntil = now + Math.max(settings.lingerMs, 60_000);
+    return { ...still({ ...broker, lingerUntil }), dueAt: lingerUntil };
+  }
+  const { uid, resourceVersion } = evidence;
+  return {
+    ...still({ ...broker, state: "deleting", uid, epoch: broker.epoch + 1, lingerUntil: null }),
+    actions: [removal({ ...seen, uid, resourceVersion })],
+  };
+}
+
+/** Somebody has made a Broker of another class of it, or had one before. */
+export function hasForeignClass(seen: SeenBroker, { brokerClass }: FlowSettings): boolean {
+  return seen.class !== null && seen.class !== brokerClass;
+}
+
+function isAsDesired(seen: SeenBroker, epoch: number, { brokerSpec }: FlowSettings): boolean {
+  return seen.epoch === String(epoch) && says(seen.spec, Object.keys(brokerSpec).length > 0 ? brokerSpec : seen.spec);
+}
+
+function removal({ name, namespace, uid, resourceVersion }: SeenBroker): Action {
+  return { kind: "remove", what: "broker", place: { namespace, name }, uid, resourceVersion };
+}
+
+function still(broker: SharedBroker): NextBroker {
+  return { broker, actions: [], dueAt: null, asks: false };
+}

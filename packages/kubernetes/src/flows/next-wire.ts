@@ -1,0 +1,138 @@
+import type { Desired } from "./desired-objects.js";
+import { says, subscriptionName, subscriptionObject } from "./desired-objects.js";
+import type { Delivery, FlowRecord, WireRecord } from "./flow-record.js";
+import type { FlowSettings } from "./flow-settings.js";
+import { isRecord, type Observed, type SeenSubscription } from "./observed.js";
+import type { Action } from "./pass.js";
+import { retryAt } from "./refusals.js";
+
+export interface NextWire {
+  /** `null`: nothing is left of it. */
+  readonly wire: WireRecord | null;
+  readonly actions: readonly Action[];
+  readonly dueAt: number | null;
+  readonly repaired: boolean;
+}
+
+/** What a wire is decided on beside what is kept and seen of it. */
+export interface WireFacts {
+  readonly namespace: string;
+  readonly application: string;
+  /** The flows that need it. */
+  readonly flows: readonly FlowRecord[];
+  /** The Broker is there: a Subscription must not point at what does not exist. */
+  readonly hasSink: boolean;
+  /** Source and sink are ready, and the Subscription has not been for this long. `null`: it is, or that is not its fault. */
+  readonly brokenSince: number | null;
+}
+
+const firstRepairMs = 60_000;
+const mostRepairMs = 3_600_000;
+
+export function newWire(application: string, namespace: string): WireRecord {
+  const name = subscriptionName(application, namespace);
+  return { application, name, state: "absent", uid: null, refused: null, deliveryAt: 0, repairs: null };
+}
+
+/** Pure: what becomes of the Subscription between an application and a namespace. */
+export function nextWire(
+  known: WireRecord | undefined,
+  facts: WireFacts,
+  observed: Observed,
+  settings: FlowSettings,
+  now: number,
+): NextWire {
+  const { application, namespace, flows } = facts;
+  const wire = known ?? newWire(application, namespace);
+  const seen = observed.subscriptions.get(wire.name);
+  const wanted = isWanted(facts, observed);
+  if (wanted === "unknown") return still(wire);
+  if (!wanted) return ending(wire, seen, flows.length === 0);
+  if (wire.state === "deleting" && seen !== undefined && seen.uid === wire.uid)
+    return { ...still(wire), actions: seen.deleting ? [] : [removal(seen)] };
+  const [channel, ...more] = observed.applications.get(application)?.channels ?? [];
+  if (channel === undefined || more.length > 0)
+    return still(seen === undefined ? { ...wire, state: "absent", uid: null } : wire);
+  const desired = subscriptionObject({ application, namespace, name: wire.name }, channel, deliveryOf(flows), settings);
+  if (seen === undefined || seen.deleting) {
+    const next: WireRecord = { ...wire, state: "ensuring", uid: null };
+    if (seen?.deleting || !facts.hasSink) return still(next);
+    return applied(next, desired, now);
+  }
+  // Of our own name and not ours: somebody wants it so.
+  if (!seen.ours) return still({ ...wire, state: "present", uid: seen.uid, refused: null });
+  // The channel of a Subscription cannot be changed.
+  if (!says(channelOf(seen.spec), channelOf(desired.object.spec))) return recreated(wire, seen);
+  const next: WireRecord = { ...wire, state: "present", uid: seen.uid };
+  if (!isAsDesired(seen.spec, desired.object.spec)) return applied(next, desired, now);
+  const deliveryAt = Math.max(...flows.map((flow) => flow.deliveryAt));
+  return repaired({ ...next, refused: null, deliveryAt }, seen, facts.brokenSince, now);
+}
+
+/** The latest word of all flows that share it. */
+export function deliveryOf(flows: readonly FlowRecord[]): Delivery | null {
+  const said = flows.reduce<FlowRecord | undefined>(
+    (latest, flow) => (latest === undefined || flow.deliveryAt > latest.deliveryAt ? flow : latest),
+    undefined,
+  );
+  return said?.delivery ?? null;
+}
+
+/** Nothing is concluded from what is not known: what is there stays, and nothing is made. */
+function isWanted({ application, flows }: WireFacts, observed: Observed): boolean | "unknown" {
+  if (flows.length === 0 || observed.namespace !== "active") return false;
+  const granted = observed.applications.get(application)?.granted ?? "unknown";
+  if (granted === "unknown") return "unknown";
+  return flows.some(({ service }) => granted.has(service));
+}
+
+/** Nobody needs it, or nobody may have it any more: the events stop. */
+function ending(wire: WireRecord, seen: SeenSubscription | undefined, isForGood: boolean): NextWire {
+  if (seen === undefined) {
+    return still(isForGood ? null : { ...wire, state: "absent", uid: null, refused: null, repairs: null });
+  }
+  const next: WireRecord = { ...wire, state: "deleting", uid: seen.uid };
+  return { ...still(next), actions: seen.deleting ? [] : [removal(seen)] };
+}
+
+function recreated(wire: WireRecord, seen: SeenSubscription): NextWire {
+  return { ...still({ ...wire, state: "deleting", uid: seen.uid }), actions: seen.deleting ? [] : [removal(seen)] };
+}
+
+function applied(wire: WireRecord, desired: Desired, now: number): NextWire {
+  const dueAt = wire.refused === null ? null : retryAt(wire.refused);
+  if (dueAt !== null && dueAt > now) return { ...still(wire), dueAt };
+  return { ...still(wire), actions: [{ kind: "apply", what: "subscription", application: wire.application, desired }] };
+}
+
+/** A Subscription that stays broken between two ends that are well is made anew, less and less often. */
+function repaired(wire: WireRecord, seen: SeenSubscription, brokenSince: number | null, now: number): NextWire {
+  if (brokenSince === null) return still(wire.repairs === null ? wire : { ...wire, repairs: null });
+  const times = wire.repairs?.times ?? 0;
+  const dueAt =
+    Math.max(brokenSince, wire.repairs?.lastAt ?? 0) + Math.min(mostRepairMs, firstRepairMs * 2 ** Math.min(20, times));
+  if (dueAt > now) return { ...still(wire), dueAt };
+  const repairs = { times: times + 1, lastAt: now };
+  return { ...recreated({ ...wire, repairs }, seen), repaired: true };
+}
+
+function channelOf(spec: unknown): unknown {
+  return isRecord(spec) ? spec.channel : undefined;
+}
+
+/** What is not desired any more of the delivery has to go, too; what the cluster puts into the rest by itself does not matter. */
+function isAsDesired(seen: unknown, desired: unknown): boolean {
+  return says(seen, desired) && deliveryFields(seen).every((field) => deliveryFields(desired).includes(field));
+}
+
+function deliveryFields(spec: unknown): readonly string[] {
+  return isRecord(spec) && isRecord(spec.delivery) ? Object.keys(spec.delivery) : [];
+}
+
+export function removal({ name, namespace, uid, resourceVersion }: SeenSubscription): Action {
+  return { kind: "remove", what: "subscription", place: { namespace, name }, uid, resourceVersion };
+}
+
+function still(wire: WireRecord | null): NextWire {
+  return { wire, actions: [], dueAt: null, repaired: false };
+}

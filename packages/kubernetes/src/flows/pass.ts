@@ -1,0 +1,22 @@
+import type { ObjectPlace } from "../cluster/cluster-object.js";
+import type { Desired } from "./desired-objects.js";
+
+/** What the objects are that flows are made of. */
+export type What = "broker" | "subscription" | "policy" | "mirror";
+
+/**
+ * Something to do in the cluster. Each follows from what is kept and what is seen, so that one which was not done, or done and not seen, comes of
+ * the next pass again; none does harm when it is done twice.
+ */
+export type Action =
+  | { readonly kind: "apply"; readonly what: What; readonly desired: Desired; readonly application?: string }
+  | { readonly kind: "apply status"; readonly what: "mirror"; readonly desired: Desired }
+  | {
+      readonly kind: "remove";
+      readonly what: What;
+      /** Of policies: which kind. */
+      readonly of?: string;
+      readonly place: ObjectPlace;
+      readonly uid: string;
+      readonly resourceVersion: string;
+    };
