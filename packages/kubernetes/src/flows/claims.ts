@@ -59,7 +59,12 @@ export function claim(
   return {
     result: "held",
     change: {
-      data: { ...data, holders: [...new Set([...data.holders, flow])].sort(), released: others },
+      data: {
+        ...data,
+        holders: added(data.holders, flow),
+        applications: added(data.applications, application),
+        released: others,
+      },
       parts: namespaceResource.part(flowPart(flow), record),
       entries: before === undefined ? [{ kind: "flow-claimed", payload: { flow, application, instance } }] : [],
       ...followed(resource),
@@ -108,4 +113,8 @@ export function release(
 export function followed(resource: Namespace): Pick<Change, "accept" | "hurry"> {
   const open = resource?.open.find(({ kind }) => kind === followKind);
   return open === undefined ? { accept: [{ kind: followKind }] } : { hurry: [open.id] };
+}
+
+function added(names: readonly string[], name: string): readonly string[] {
+  return names.includes(name) ? names : [...names, name].sort();
 }

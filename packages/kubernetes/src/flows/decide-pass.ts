@@ -71,13 +71,21 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
   const due: (number | null)[] = [shared?.dueAt ?? null];
   for (const application of applications) {
     const known = stored.wires.get(application);
-    const flows = [...stored.flows.values()].filter((flow) => flow.application === application);
+    const using = [...stored.flows].filter(([, flow]) => flow.application === application);
+    const holders = using.map(([id]) => id).sort();
+    const flows = using.map(([, flow]) => flow);
     if (isBlind) {
       if (known !== undefined) wires.set(application, known);
       continue;
     }
     const brokenSince = brokenAlone(flows, observed);
-    const next = nextWire(known, { namespace, application, flows, hasSink, brokenSince }, observed, settings, now);
+    const next = nextWire(
+      known,
+      { namespace, application, holders, flows, hasSink, brokenSince },
+      observed,
+      settings,
+      now,
+    );
     if (next.wire !== null) wires.set(application, next.wire);
     else if (known !== undefined) removed.push(application);
     if (next.repaired) repaired.push(application);
@@ -111,7 +119,8 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
     Object.entries(data.released).filter(([, { at }]) => now - at < rememberReleasesMs),
   );
   due.push(...Object.values(released).map(({ at }) => at + rememberReleasesMs));
-  const nextData: NamespaceData = { ...data, broker, released };
+  const flowing = new Set([...[...flows.values()].map(({ application }) => application), ...wires.keys()]);
+  const nextData: NamespaceData = { ...data, applications: [...flowing].sort(), broker, released };
   const after = { data: nextData, flows, wires };
   return {
     after,

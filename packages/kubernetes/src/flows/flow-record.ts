@@ -44,6 +44,8 @@ export interface NamespaceData {
   readonly namespace: string;
   /** The flows that need the Broker. A set of holders instead of a number: claiming or releasing twice is doing it once. */
   readonly holders: readonly string[];
+  /** Those whose events flow in, or are to: so it is found which namespaces the news of one are for. */
+  readonly applications: readonly string[];
   /** Flows that were released a short while ago: a claim from before that comes too late. */
   readonly released: Readonly<Record<string, Release>>;
   readonly broker: SharedBroker;
@@ -90,6 +92,8 @@ export interface WireRecord {
   readonly application: string;
   /** The name of the Subscription. */
   readonly name: string;
+  /** The flows that it was last seen to be needed by. */
+  readonly holders: readonly string[];
   readonly state: Exclude<SharedState, "lingering">;
   readonly uid: string | null;
   readonly refused: Refusals | null;
@@ -154,7 +158,7 @@ export interface Condition {
 }
 
 export function newNamespace(namespace: string): NamespaceData {
-  return { namespace, holders: [], released: {}, broker: absentBroker(0) };
+  return { namespace, holders: [], applications: [], released: {}, broker: absentBroker(0) };
 }
 
 export function absentBroker(epoch: number): SharedBroker {

@@ -19,6 +19,7 @@ export interface WireFacts {
   readonly namespace: string;
   readonly application: string;
   /** The flows that need it. */
+  readonly holders: readonly string[];
   readonly flows: readonly FlowRecord[];
   /** The Broker is there: a Subscription must not point at what does not exist. */
   readonly hasSink: boolean;
@@ -31,7 +32,7 @@ const mostRepairMs = 3_600_000;
 
 export function newWire(application: string, namespace: string): WireRecord {
   const name = subscriptionName(application, namespace);
-  return { application, name, state: "absent", uid: null, refused: null, deliveryAt: 0, repairs: null };
+  return { application, name, holders: [], state: "absent", uid: null, refused: null, deliveryAt: 0, repairs: null };
 }
 
 /** Pure: what becomes of the Subscription between an application and a namespace. */
@@ -43,7 +44,7 @@ export function nextWire(
   now: number,
 ): NextWire {
   const { application, namespace, flows } = facts;
-  const wire = known ?? newWire(application, namespace);
+  const wire = { ...(known ?? newWire(application, namespace)), holders: facts.holders };
   const seen = observed.subscriptions.get(wire.name);
   const wanted = isWanted(facts, observed);
   if (wanted === "unknown") return still(wire);

@@ -1,0 +1,259 @@
+import {
+  type DeprovisionInput,
+  Failed,
+  type ProvisionInput,
+  type Service,
+  type UpdateInput,
+  type Work,
+} from "@osbert/broker";
+import type { Journal } from "@osbert/journal";
+import { RetryLater } from "@osbert/journal";
+import type { Application, ApplicationService } from "../applications/application.js";
+import type { Applications } from "../applications/applications.js";
+import { type ClaimOutcome, claim, release } from "../flows/claims.js";
+import { toDelivery } from "../flows/delivery.js";
+import {
+  type Condition,
+  type ConditionType,
+  conditionOf,
+  type Delivery,
+  type FlowRecord,
+  flowPart,
+  type NamespaceData,
+  namespaceKey,
+  namespaceResource,
+  type Refusals,
+  type WireRecord,
+  wirePart,
+} from "../flows/flow-record.js";
+import type { FlowSettings, Readiness } from "../flows/flow-settings.js";
+import { type FlowPlace, flowPlace, operationNumber } from "./flow-place.js";
+import { byEventFlow } from "./follow-namespace.js";
+
+export interface FlowFunctionsPorts {
+  readonly journal: () => Journal;
+  readonly applications: () => Applications;
+  readonly settings: FlowSettings;
+}
+
+/** What is offered: a service of an application, as it was when it was offered. */
+export interface OfferedService {
+  readonly application: Pick<Application, "name">;
+  readonly service: Pick<ApplicationService, "id" | "events"> & { readonly readiness?: Readiness | null };
+}
+
+type FlowFunctions = Pick<Service, "provision" | "update" | "deprovision">;
+// biome-ignore lint/suspicious/noExplicitAny: the plans of all applications are alike here.
+type AnyPlans = any;
+
+const minuteMs = 60_000;
+/** So long an application that is not known may take to appear, and a grant. */
+const appearsMs = 2 * minuteMs;
+const grantMs = 10 * minuteMs;
+/** What the cluster refuses for so long, so often, it will refuse. */
+const refusedMs = 10 * minuteMs;
+const refusedTimes = 5;
+
+/** A look at what others write is cheap; and whoever writes it wakes those who wait. */
+const lookEveryMs = (looks: number) => Math.min(30_000, 1_000 * 2 ** Math.min(10, looks));
+
+/**
+ * What is done for an instance: a claim is put down, and what the follower of the namespace makes of it is waited for. The operation ends; the flow
+ * lives on, and what becomes of it later never changes how the operation has ended.
+ */
+export function flowFunctions(ports: FlowFunctionsPorts, { application, service }: OfferedService): FlowFunctions {
+  const { settings } = ports;
+  const readiness = service.readiness ?? settings.readiness;
+  return {
+    async provision(work: Work, { instance, parameters }: ProvisionInput<AnyPlans, undefined>) {
+      const place = flowPlace(instance);
+      const begunAt = await work.step("begin", () => ports.journal().now());
+      await awaitGrant(ports, work, place, application.name, service.id);
+      if (!service.events) return;
+      const delivery = toDelivery(parameters, place.namespace);
+      await claimFlow(ports, work, "claim", place, { application: application.name, service: service.id, delivery });
+      const wait = new FlowWait(ports, work, place, application.name, begunAt);
+      await wait.until("the channel of the application", "SourceReady");
+      await wait.until("the Broker of the namespace", "SinkReady");
+      await wait.until("the policies", "PolicyReady");
+      await wait.until("the Subscription", "SubscriptionReady");
+      const end = await wait.until("events", "Ready");
+      if (end === "late" && readiness === "required") throw await wait.lateFailure();
+    },
+    async update(work: Work, { instance, parameters, previous }: UpdateInput<AnyPlans, undefined>) {
+      const place = flowPlace(instance);
+      if (!service.events) return;
+      const wanted = { application: application.name, service: service.id };
+      const delivery = toDelivery(parameters, place.namespace);
+      await claimFlow(ports, work, "change the delivery", place, { ...wanted, delivery });
+      const refused = await work.poll("delivered so", () => deliveredSo(ports, place, application.name), {
+        everyMs: lookEveryMs,
+      });
+      if (refused === "") return;
+      // What holds is what was asked for before.
+      const before = toDelivery(previous.parameters, place.namespace);
+      await claimFlow(ports, work, "take the delivery back", place, { ...wanted, delivery: before });
+      throw new Failed(`the cluster does not take this delivery: ${refused}`, {
+        instanceUsable: true,
+        updateRepeatable: false,
+      });
+    },
+    async deprovision(work: Work, { instance }: DeprovisionInput<AnyPlans, undefined>) {
+      const place = flowPlace(instance);
+      // Whatever was offered when the instance was made: a flow that never claimed has nothing to let go of, and says so for those who come late.
+      await work.step("release", async () => {
+        const released = { ...place, operation: operationNumber(work) };
+        await ports.journal().transact(
+          namespaceKey(place.namespace),
+          namespaceResource.decide((resource, now) => release(resource, released, now)),
+          { by: byEventFlow, parts: [flowPart(place.flow)] },
+        );
+        return null;
+      });
+      work.describe("waiting for the events to stop");
+      await work.poll("events have stopped", () => eventsHaveStopped(ports, place), { everyMs: lookEveryMs });
+    },
+  };
+}
+
+/** #7193: what is late is waited for. Only what is known for sure to be missing, for long, fails. */
+async function awaitGrant(
+  { applications }: FlowFunctionsPorts,
+  work: Work,
+  { namespace }: FlowPlace,
+  application: string,
+  service: string,
+): Promise<void> {
+  await work.poll(
+    "granted",
+    ({ elapsedMs }) => {
+      const known = applications();
+      const found = known.application(application);
+      const isOffered = found?.services.some(({ id }) => id === service) ?? false;
+      if (isOffered && known.isGranted(namespace, application, service)) return true;
+      const isSure = known.state === "current";
+      const missing = isOffered
+        ? `the namespace ${namespace} is not granted ${service} of the application ${application}`
+        : `there is no service ${service} of an application ${application}`;
+      if (isSure && elapsedMs >= (isOffered ? grantMs : appearsMs)) throw new Failed(missing);
+      work.describe(isSure ? `waiting: ${missing}` : "waiting for the cluster to tell of applications");
+      return undefined;
+    },
+    { everyMs: lookEveryMs },
+  );
+}
+
+async function claimFlow(
+  { journal }: FlowFunctionsPorts,
+  work: Work,
+  name: string,
+  place: FlowPlace,
+  wanted: { readonly application: string; readonly service: string; readonly delivery: Delivery | null },
+): Promise<void> {
+  const outcome = await work.step(name, async (): Promise<ClaimOutcome> => {
+    const asked = { ...place, ...wanted, operation: operationNumber(work) };
+    const { result } = await journal().transact(
+      namespaceKey(place.namespace),
+      namespaceResource.decide((resource, now) => claim(resource, asked, now)),
+      { by: byEventFlow, parts: [flowPart(place.flow)] },
+    );
+    // Not a word for ever: room may be made.
+    if (result === "full")
+      throw new RetryLater(`the namespace ${place.namespace} has as many flows as it may have`, { afterMs: minuteMs });
+    return result;
+  });
+  if (outcome === "too late") throw new Failed("the instance was deleted meanwhile");
+}
+
+/** Waits for the conditions of a flow, up to one moment for all of them. */
+class FlowWait {
+  readonly #ports: FlowFunctionsPorts;
+  readonly #work: Work;
+  readonly #place: FlowPlace;
+  readonly #application: string;
+  readonly #begunAt: number;
+
+  constructor(ports: FlowFunctionsPorts, work: Work, place: FlowPlace, application: string, begunAt: number) {
+    this.#ports = ports;
+    this.#work = work;
+    this.#place = place;
+    this.#application = application;
+    this.#begunAt = begunAt;
+  }
+
+  /** `late`: the time is over; what is missing heals later, or is the failure of who requires it. */
+  until(what: string, type: ConditionType): Promise<"ready" | "late"> {
+    const { journal, settings } = this.#ports;
+    return this.#work.poll(
+      `${type}`,
+      async (): Promise<"ready" | "late" | undefined> => {
+        const { flow, data, wire } = await readFlow(this.#ports, this.#place, this.#application);
+        const condition = flow === undefined ? undefined : conditionOf(flow, type);
+        if (condition?.status === "True") return "ready";
+        const now = journal().now();
+        const refusal =
+          refusedForGood(data?.broker.refused ?? null, refusedTimes, refusedMs) ??
+          refusedForGood(wire?.refused ?? null, 2, 0);
+        if (refusal !== undefined) throw new Failed(refusal);
+        if (condition?.reason === "PolicyMissing" && condition.message.includes("does not know"))
+          throw new Failed(condition.message);
+        if (condition?.reason === "Gone") throw new Failed(condition.message);
+        if (now - this.#begunAt >= settings.softDeadlineMs) return "late";
+        this.#work.describe(`waiting for ${what}${condition === undefined ? "" : `: ${condition.message}`}`);
+        return undefined;
+      },
+      { everyMs: lookEveryMs },
+    );
+  }
+
+  async lateFailure(): Promise<Failed> {
+    const { flow } = await readFlow(this.#ports, this.#place, this.#application);
+    const ready: Condition | undefined = flow === undefined ? undefined : conditionOf(flow, "Ready");
+    return new Failed(`the events do not flow yet: ${ready?.message ?? "nobody has looked at the namespace"}`);
+  }
+}
+
+function refusedForGood(refused: Refusals | null, times: number, forMs: number): string | undefined {
+  if (refused === null || refused.times < times || refused.lastAt - refused.since < forMs) return undefined;
+  return refused.message;
+}
+
+/** The message of a refusal, or "" when the wire delivers as it was asked to. */
+async function deliveredSo(
+  ports: FlowFunctionsPorts,
+  place: FlowPlace,
+  application: string,
+): Promise<string | undefined> {
+  const { flow, wire } = await readFlow(ports, place, application);
+  if (flow === undefined) throw new Failed("there is no flow of this instance any more");
+  if (wire?.refused !== null && wire?.refused !== undefined && wire.refused.times >= 2) return wire.refused.message;
+  return wire !== undefined && wire.deliveryAt >= flow.deliveryAt ? "" : undefined;
+}
+
+/** Nobody else needs the wire, and it is gone; or others do, and it stays for them. */
+async function eventsHaveStopped(ports: FlowFunctionsPorts, place: FlowPlace): Promise<true | undefined> {
+  const { data } = await readFlow(ports, place, null);
+  const application = data?.released[place.flow]?.application ?? null;
+  if (application === null) return true;
+  const { wire, others } = await readFlow(ports, place, application);
+  return wire === undefined || others ? true : undefined;
+}
+
+async function readFlow(
+  { journal }: FlowFunctionsPorts,
+  { flow, namespace }: FlowPlace,
+  application: string | null,
+): Promise<{
+  readonly data: NamespaceData | undefined;
+  readonly flow: FlowRecord | undefined;
+  readonly wire: WireRecord | undefined;
+  readonly others: boolean;
+}> {
+  const parts = [flowPart(flow), ...(application === null ? [] : [wirePart(application)])];
+  const resource = namespaceResource.resource(await journal().read(namespaceKey(namespace), parts));
+  const wire = application === null ? undefined : resource?.parts.get(wirePart(application));
+  const data = resource?.data;
+  // Who has let go counts no more, also before the wire was looked at again.
+  const others = wire?.holders.some((holder) => holder !== flow && data?.holders.includes(holder)) ?? false;
+  return { data, flow: resource?.parts.get(flowPart(flow)), wire, others };
+}

@@ -1,0 +1,285 @@
+import { instanceKey } from "@osbert/broker";
+import {
+  type Attribution,
+  type Journal,
+  RetryLater,
+  type TypedKind,
+  type TypedOperation,
+  type TypedResource,
+} from "@osbert/journal";
+import type { Cluster } from "../cluster/cluster.js";
+import type { ClusterError } from "../cluster/cluster-error.js";
+import { decidePass, type Pass, type StoredNamespace } from "../flows/decide-pass.js";
+import {
+  conditionOf,
+  flowPrefix,
+  followKind,
+  type NamespaceShape,
+  namespaceResource,
+  wirePart,
+  wirePrefix,
+} from "../flows/flow-record.js";
+import { type FlowSettings, kinds } from "../flows/flow-settings.js";
+import type { Evidence } from "../flows/next-broker.js";
+import { isRecord } from "../flows/observed.js";
+import type { Action } from "../flows/pass.js";
+import { refusedAgain } from "../flows/refusals.js";
+import { carryOut, nameOf } from "./carry-out.js";
+import type { TellFlows } from "./flow-event.js";
+import type { FlowWatches } from "./flow-watches.js";
+import { NamespaceMemory } from "./namespace-memory.js";
+
+export interface FollowNamespacePorts {
+  readonly journal: () => Journal;
+  readonly cluster: Cluster;
+  readonly watches: () => FlowWatches;
+  readonly settings: FlowSettings;
+  readonly tell: TellFlows;
+  readonly random: () => number;
+}
+
+type FollowOperation = TypedOperation<NamespaceShape, typeof followKind>;
+
+/** Who has done what no person asked for. */
+export const byEventFlow: Attribution = { actor: { type: "system", subject: "events" } };
+
+/** Not sooner, however much there is to do: what was done has to be seen first. */
+const leastPauseMs = 200;
+
+/**
+ * The operation that a namespace has for as long as there are flows in it, or something is left of them. It alone writes to the cluster for them: the
+ * journal sees to it that one process does, and that another goes on when that dies. The order is always the same: decide, commit what was
+ * decided, act, look again. Killed anywhere, the next look comes to the same actions.
+ */
+export function followNamespace(ports: FollowNamespacePorts): TypedKind<NamespaceShape, typeof followKind> {
+  const memories = new Map<string, NamespaceMemory>();
+  return {
+    deadlineMs: null,
+    lane: "events",
+    run: (operation) =>
+      operation.poll("following", ({ signal }) => followOnce(ports, memories, operation, signal), {
+        everyMs: ports.settings.resyncMs,
+      }),
+    // A claim that came while it ended counts on somebody who follows.
+    settle: ({ data }) => (isHeld(data) ? { accept: [{ kind: followKind }] } : { gone: true }),
+  };
+}
+
+function isHeld({ holders, broker, released }: NamespaceShape["data"]): boolean {
+  return holders.length > 0 || broker.state !== "absent" || Object.keys(released).length > 0;
+}
+
+/** Answers when there is nothing left to follow; throws RetryLater for the next look. */
+async function followOnce(
+  ports: FollowNamespacePorts,
+  memories: Map<string, NamespaceMemory>,
+  operation: FollowOperation,
+  signal: AbortSignal,
+): Promise<null> {
+  const journal = ports.journal();
+  const began = journal.now();
+  const stored = await readNamespace(journal, operation);
+  if (stored === undefined) return null;
+  const { namespace } = stored.data;
+  const memory = memories.get(namespace) ?? new NamespaceMemory();
+  memories.set(namespace, memory);
+  const first = look(ports, stored, memory);
+  const evidence = first.asks ? await askForBroker(ports, namespace, signal) : undefined;
+  const pass =
+    first.change === null && evidence === undefined ? first : await commit(ports, operation, memory, evidence);
+  memory.pending = pass.pending;
+  tellOf(ports, stored, pass);
+  const { due, nextAt } = memory.due(pass.actions, began);
+  const afterMs = await act(ports, operation, memory, due, signal);
+  await wake(journal, pass.wake);
+  ports.tell({ kind: "namespace looked at", namespace, tookMs: journal.now() - began });
+  if (pass.isOver) {
+    memories.delete(namespace);
+    return null;
+  }
+  const now = journal.now();
+  const pauses = [
+    ports.settings.resyncMs * (0.9 + ports.random() / 5),
+    ...[pass.dueAt, nextAt].flatMap((at) => (at === null ? [] : [at - now])),
+    ...(afterMs === null ? [] : [afterMs]),
+  ];
+  throw new RetryLater("until something changes", { afterMs: Math.max(leastPauseMs, Math.min(...pauses)) });
+}
+
+async function readNamespace(journal: Journal, operation: FollowOperation): Promise<StoredNamespace | undefined> {
+  const data = namespaceResource.resource(await journal.read(operation.key))?.data;
+  if (data === undefined || data === null) return undefined;
+  const [flows, wires] = await Promise.all([
+    operation.partsUnder(flowPrefix, { limit: 1_000 }),
+    operation.partsUnder(wirePrefix, { limit: 1_000 }),
+  ]);
+  return {
+    data,
+    flows: new Map(flows.items.map(({ id, value }) => [id.slice(flowPrefix.length), value])),
+    wires: new Map(wires.items.map(({ id, value }) => [id.slice(wirePrefix.length), value])),
+  };
+}
+
+export function storedNamespace({ data, parts }: TypedResource<NamespaceShape>): StoredNamespace {
+  const ids = [...parts.keys()];
+  const flows = ids.flatMap((id) => {
+    if (!id.startsWith(flowPrefix)) return [];
+    const flow = parts.get(id as `flow/${string}`);
+    return flow === undefined ? [] : [[id.slice(flowPrefix.length), flow] as const];
+  });
+  const wires = ids.flatMap((id) => {
+    if (!id.startsWith(wirePrefix)) return [];
+    const wire = parts.get(id as `wire/${string}`);
+    return wire === undefined ? [] : [[id.slice(wirePrefix.length), wire] as const];
+  });
+  return { data, flows: new Map(flows), wires: new Map(wires) };
+}
+
+function look(
+  ports: FollowNamespacePorts,
+  stored: StoredNamespace,
+  memory: NamespaceMemory,
+  evidence?: Evidence,
+): Pass {
+  const observed = ports.watches().observe(stored);
+  return decidePass(stored, observed, {
+    settings: ports.settings,
+    now: ports.journal().now(),
+    pending: memory.pending,
+    evidence,
+  });
+}
+
+/** Decides on what is kept at the moment of the commit: a claim that has come meanwhile counts. */
+async function commit(
+  ports: FollowNamespacePorts,
+  operation: FollowOperation,
+  memory: NamespaceMemory,
+  evidence: Evidence | undefined,
+): Promise<Pass> {
+  let pass: Pass | undefined;
+  await operation.change(
+    (resource) => {
+      pass = look(ports, storedNamespace(resource), memory, evidence);
+      return pass.change ?? {};
+    },
+    { partsUnder: [flowPrefix, wirePrefix] },
+  );
+  if (pass === undefined) throw new Error("a change was committed that nobody has decided");
+  return pass;
+}
+
+/**
+ * Whether somebody else uses a Broker that no flow needs: asked of the cluster itself, because a copy may lack a Trigger that was made a moment ago.
+ * A Broker with Triggers holds others' events.
+ */
+async function askForBroker(
+  { cluster, settings }: FollowNamespacePorts,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<Evidence> {
+  const { brokerName, deleteBroker } = settings;
+  const seen = await cluster.read(kinds.broker, { namespace, name: brokerName }, { signal });
+  if (seen === undefined) return { kind: "gone" };
+  if (deleteBroker === "whenUnused") {
+    for await (const { metadata, spec } of cluster.list(kinds.trigger, { namespace, signal })) {
+      if (isRecord(spec) && spec.broker === brokerName)
+        return { kind: "used", why: `the Trigger ${metadata.name} is on it` };
+    }
+  }
+  const { uid = "", resourceVersion = "" } = seen.metadata;
+  return { kind: "unused", uid, resourceVersion };
+}
+
+/** Carries actions out, one after the other. Answers when to try again what could not be done; `null`: all is done. */
+async function act(
+  ports: FollowNamespacePorts,
+  operation: FollowOperation,
+  memory: NamespaceMemory,
+  actions: readonly Action[],
+  signal: AbortSignal,
+): Promise<number | null> {
+  const { cluster, tell, journal } = ports;
+  const { namespace } = operation.data;
+  let again: number | null = null;
+  for (const action of actions) {
+    signal.throwIfAborted();
+    const carried = await carryOut(cluster, action, signal);
+    memory.done(action, journal().now());
+    const { what } = action;
+    const name = nameOf(action);
+    if (carried.kind === "done") {
+      tell({ kind: "cluster changed", namespace, what, done: action.kind === "remove" ? "removed" : "applied", name });
+      continue;
+    }
+    if (carried.error !== null) tell({ kind: "cluster refused", namespace, what, name, error: carried.error });
+    if (carried.kind === "refused") await noteRefusal(operation, action, carried.error, journal().now());
+    const pauseMs = Math.max(memory.failed(), carried.kind === "later" ? (carried.afterMs ?? 0) : 0);
+    again = Math.min(again ?? pauseMs, pauseMs);
+  }
+  if (again === null) memory.succeeded();
+  return again;
+}
+
+/** Kept, because whoever waits for it has to be told why, and fails when it goes on for long. */
+async function noteRefusal(
+  operation: FollowOperation,
+  action: Action,
+  { message }: ClusterError,
+  now: number,
+): Promise<void> {
+  if (action.kind !== "apply") return;
+  if (action.what === "broker") {
+    await operation.change(({ data }) => ({
+      data: { ...data, broker: { ...data.broker, refused: refusedAgain(data.broker.refused, message, now) } },
+    }));
+  }
+  const { application } = action;
+  if (action.what === "subscription" && application !== undefined) {
+    const part = wirePart(application);
+    await operation.change(
+      ({ parts }) => {
+        const wire = parts.get(part);
+        if (wire === undefined) return {};
+        return { parts: namespaceResource.part(part, { ...wire, refused: refusedAgain(wire.refused, message, now) }) };
+      },
+      { parts: [part] },
+    );
+  }
+}
+
+/** Operations of instances that wait for what has changed look now. What is missed here they see at their next look. */
+async function wake(journal: Journal, instances: Pass["wake"]): Promise<void> {
+  for (const { platform, instance } of instances) {
+    await journal.transact(
+      instanceKey(platform, instance),
+      (resource) => {
+        const waiting = resource?.open.filter(({ state }) => state === "waiting").map(({ id }) => id) ?? [];
+        return { result: null, ...(waiting.length > 0 && { change: { hurry: waiting } }) };
+      },
+      { by: byEventFlow },
+    );
+  }
+}
+
+function tellOf({ tell }: FollowNamespacePorts, before: StoredNamespace, { after, change }: Pass): void {
+  if (change === null) return;
+  const { namespace, broker, holders } = after.data;
+  if (before.data.broker.state !== broker.state) {
+    tell({
+      kind: "broker state",
+      namespace,
+      from: before.data.broker.state,
+      to: broker.state,
+      holders: holders.length,
+    });
+  }
+  for (const [flow, record] of after.flows) {
+    for (const condition of record.conditions) {
+      const was = conditionOf(before.flows.get(flow) ?? { conditions: [] }, condition.type);
+      if (was?.status === condition.status) continue;
+      const afterMs = was === undefined ? null : condition.since - was.since;
+      tell({ kind: "flow condition", namespace, flow, application: record.application, condition, afterMs });
+    }
+  }
+}

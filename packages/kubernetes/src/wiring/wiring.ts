@@ -1,0 +1,130 @@
+import type { Journal, OperationKinds } from "@osbert/journal";
+import type { InstanceMetadata } from "@osbert/protocol";
+import type { Applications } from "../applications/applications.js";
+import type { Cluster } from "../cluster/cluster.js";
+import { objectName } from "../cluster/object-name.js";
+import { followed } from "../flows/claims.js";
+import {
+  conditionOf,
+  flowPart,
+  followKind,
+  namespaceKey,
+  namespaceKeyPrefix,
+  namespaceResource,
+  newNamespace,
+} from "../flows/flow-record.js";
+import { defaultFlowSettings, type FlowSettings } from "../flows/flow-settings.js";
+import type { FlowEvent } from "./flow-event.js";
+import { type FlowFunctionsPorts, flowFunctions, type OfferedService } from "./flow-functions.js";
+import { FlowWatches } from "./flow-watches.js";
+import { byEventFlow, followNamespace } from "./follow-namespace.js";
+import { WakeUps } from "./wake-ups.js";
+
+export interface WiringOptions {
+  readonly cluster: Cluster;
+  readonly settings?: Partial<FlowSettings>;
+  /** Told of what becomes of flows. It must not throw. */
+  readonly tell?: (event: FlowEvent) => void;
+  readonly random?: () => number;
+}
+
+/** What a wiring is given when its broker opens. */
+export interface WiringPorts {
+  readonly journal: Journal;
+  readonly applications: Applications;
+}
+
+/** Event flow as a source of services needs it. */
+export interface Wiring {
+  readonly kinds: OperationKinds;
+  readonly settings: FlowSettings;
+  open(ports: WiringPorts): Promise<void>;
+  functions(offered: OfferedService): ReturnType<typeof flowFunctions>;
+  /** How the flow of an instance is, for whoever asks for the instance. */
+  instanceMetadata(address: {
+    readonly platform: string;
+    readonly instance: string;
+    readonly namespace: string;
+  }): Promise<InstanceMetadata | undefined>;
+  close(): void;
+}
+
+/** Wires applications to namespaces: what instances claim, the followers of their namespaces make, keep and clear away. */
+export function createWiring(options: WiringOptions): Wiring {
+  const { cluster, random = Math.random } = options;
+  const settings: FlowSettings = { ...defaultFlowSettings, ...options.settings };
+  const tell = options.tell ?? (() => undefined);
+  let opened: { readonly ports: WiringPorts; readonly watches: FlowWatches; readonly wakeUps: WakeUps } | undefined;
+  const open = () => {
+    if (opened === undefined) throw new Error("the wiring is not open");
+    return opened;
+  };
+  const journal = () => open().ports.journal;
+  const follow = followNamespace({ ...{ journal, cluster, settings, tell, random }, watches: () => open().watches });
+  const functionPorts: FlowFunctionsPorts = { journal, settings, applications: () => open().ports.applications };
+  return {
+    kinds: namespaceResource.kinds({ [followKind]: follow }),
+    settings,
+    async open(ports) {
+      const wakeUps = new WakeUps({
+        namespace: (namespace, isOurs) => lookAt(ports.journal, namespace, isOurs),
+        flowing: (applications) => flowing(ports.journal, applications),
+      });
+      const watches = new FlowWatches({
+        ...{ cluster, settings, applications: ports.applications },
+        touched: (namespace, isOurs) =>
+          namespace === undefined ? wakeUps.all() : wakeUps.namespace(namespace, isOurs),
+        touchedApplication: (application) => wakeUps.application(application),
+      });
+      opened = { ports, watches, wakeUps };
+    },
+    functions: (offered) => flowFunctions(functionPorts, offered),
+    async instanceMetadata({ platform, instance, namespace }) {
+      const flow = objectName("flow", platform, instance);
+      const resource = namespaceResource.resource(await journal().read(namespaceKey(namespace), [flowPart(flow)]));
+      const record = resource?.parts.get(flowPart(flow));
+      const ready = record === undefined ? undefined : conditionOf(record, "Ready");
+      if (ready === undefined) return undefined;
+      const health = ready.status === "True" ? "Healthy" : ready.status === "False" ? "Degraded" : "Unknown";
+      return {
+        attributes: { health, "health.reason": ready.reason, "health.since": new Date(ready.since).toISOString() },
+      };
+    },
+    close() {
+      opened?.wakeUps.close();
+      opened?.watches.close();
+      opened = undefined;
+    },
+  };
+}
+
+/** Whoever follows the namespace looks now. Where nobody does and an object of ours is left, somebody begins to: it was made by a process that came late. */
+async function lookAt(journal: Journal, namespace: string, isOurs: boolean): Promise<void> {
+  const key = namespaceKey(namespace);
+  if (!isOurs && (await journal.read(key)) === undefined) return;
+  await journal.transact(
+    key,
+    namespaceResource.decide((resource) => {
+      if (resource !== undefined && resource.data !== null) return { result: null, change: followed(resource) };
+      if (!isOurs) return { result: null };
+      return { result: null, change: { data: newNamespace(namespace), ...followed(resource) } };
+    }),
+    { by: byEventFlow },
+  );
+}
+
+const namespacesAtOnce = 100;
+
+async function* flowing(journal: Journal, applications: ReadonlySet<string> | "all"): AsyncGenerator<string, void> {
+  for (let after: string | undefined; ; ) {
+    const query = { prefix: namespaceKeyPrefix, limit: namespacesAtOnce, ...(after !== undefined && { after }) };
+    const { items, next } = await journal.find(query);
+    for (const item of items) {
+      const { data } = namespaceResource.resource(item);
+      if (data === null) continue;
+      if (applications === "all" || data.applications.some((name) => applications.has(name))) yield data.namespace;
+    }
+    if (next === null) return;
+    after = next;
+  }
+}
