@@ -5,5 +5,7 @@ declare module "vitest" {
   export interface ProvidedContext {
     readonly postgresUrl: string | null;
     readonly mysqlUrl: string | null;
+    /** Where `sharedCluster` of tools/cluster asks. */
+    readonly clusterUrl: string | null;
   }
 }
