@@ -1,4 +1,4 @@
-import { connect, createServer, type Server } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 
 /** Something that only one process of this machine holds at a time. */
 export interface Holding {
@@ -10,14 +10,26 @@ export interface Holding {
  * holder has ended, however it ended.
  */
 export async function tryToHold(name: string): Promise<Holding | undefined> {
-  const server = createServer();
+  const waiting = new Set<Socket>();
+  const server = createServer((connection) => {
+    waiting.add(connection.unref());
+    connection.on("error", () => {});
+    connection.once("close", () => waiting.delete(connection));
+    connection.resume();
+  });
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) =>
       error.code === "EADDRINUSE" ? resolve(undefined) : reject(error),
     );
     server.listen(socketOf(name), () => {
       server.unref();
-      resolve({ release: () => close(server) });
+      resolve({
+        release: () =>
+          new Promise((released) => {
+            server.close(() => released());
+            for (const connection of waiting) connection.destroy();
+          }),
+      });
     });
   });
 }
@@ -27,7 +39,7 @@ export async function hold(name: string, waits: () => void): Promise<Holding> {
   let held = await tryToHold(name);
   if (held === undefined) waits();
   while (held === undefined) {
-    await released(name);
+    await letGo(name);
     held = await tryToHold(name);
   }
   return held;
@@ -39,15 +51,11 @@ function socketOf(name: string): string {
 }
 
 /** The holder never speaks: the connection ends when it lets go, or when there is none. */
-function released(name: string): Promise<void> {
+function letGo(name: string): Promise<void> {
   return new Promise((resolve) => {
     const connection = connect(socketOf(name));
     connection.on("error", () => {});
     connection.once("close", () => resolve());
     connection.resume();
   });
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => server.close(() => resolve()));
 }
