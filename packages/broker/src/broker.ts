@@ -15,13 +15,15 @@ import { type Audit, archiveFor } from "./admin/audit.js";
 import { KeyRotation } from "./admin/key-rotation.js";
 import { Operator } from "./admin/operator.js";
 import { Pauses } from "./admin/pauses.js";
+import { AudienceCatalogs, type PublishedCatalog } from "./catalog/audience-catalogs.js";
 import type { BuildOptions, CatalogOptions } from "./catalog/built-service.js";
 import { type BrokerCatalog, catalogWith, knownCatalog, retiring, unknownCatalog } from "./catalog/catalog.js";
 import { buildCatalog, CatalogBuilder } from "./catalog/catalog-builder.js";
 import { Offer } from "./catalog/offer.js";
 import { droppedPlans, inUse, PlansInUseError } from "./catalog/plans-in-use.js";
-import { type AdminRoutes, isServiceSource, type ServiceSource } from "./catalog/service-source.js";
+import { type AdminRoutes, type Audience, isServiceSource, type ServiceSource } from "./catalog/service-source.js";
 import { type Endpoints, endpointsOf } from "./endpoints/endpoints.js";
+import { presentMetadata } from "./endpoints/present-metadata.js";
 import { type BrokerBacklog, brokerBacklog } from "./observe/backlog.js";
 import type { Observer } from "./observe/event.js";
 import { StoreProbe } from "./observe/readiness.js";
@@ -80,6 +82,10 @@ export interface Broker {
   stop(options?: { readonly drainMs?: number }): Promise<void>;
   /** What is offered now, checked and compiled. Throws while a source does not know that yet. */
   readonly catalog: BrokerCatalog;
+  /** What a platform is told of it: all, unless the source of the services has an audience. Throws while that is not known yet. */
+  catalogFor(platform: string): PublishedCatalog;
+  /** Of the source of the services: which platforms there are, and what each sees. For the wire. */
+  readonly audience: Audience | undefined;
   /** What the specification advises against, but allows; and where the catalog says less than the services. Watchers are told at start. */
   readonly warnings: readonly Finding[];
   /** The oldest version of the API that is answered. */
@@ -129,10 +135,12 @@ export function createBroker(options: BrokerOptions): Broker {
   const source = isServiceSource(options.services) ? options.services : undefined;
   const ofSource: BuildOptions = { ...options, areChecked: source?.servicesAreChecked ?? false };
   const ofSources = new CatalogBuilder(ofSource);
+  const clock = options.journal?.clock ?? systemClock;
+  const audiences = source?.audience && new AudienceCatalogs(source.audience);
   const offer = new Offer(
     isServiceSource(options.services) ? unknownCatalog : buildCatalog(options.services, options),
     source && ((serviceId, revision) => source.resolve(serviceId, revision)),
-    options.journal?.clock ?? systemClock,
+    clock,
     ofSource,
   );
   let running:
@@ -219,6 +227,7 @@ export function createBroker(options: BrokerOptions): Broker {
       catalogOf,
       hasRevisions: source !== undefined,
       judge: source?.judge,
+      presentMetadata: presentMetadata(source, clock),
       async: options.async ?? {},
       syncTimeoutMs: options.syncTimeoutMs ?? defaultSyncTimeoutMs,
       cascade,
@@ -295,6 +304,11 @@ export function createBroker(options: BrokerOptions): Broker {
     get catalog() {
       return knownCatalog(offer.catalog);
     },
+    catalogFor(platform) {
+      const catalog = knownCatalog(offer.catalog);
+      return audiences === undefined ? catalog : audiences.of(platform, catalog);
+    },
+    audience: source?.audience,
     get warnings() {
       return offer.catalog.warnings;
     },

@@ -3,6 +3,7 @@ export { BrokerError } from "@osbert/protocol";
 export type { Answer } from "@osbert/server";
 export type { FromSchema, Schema } from "@osbert/server/schemas";
 export { type Broker, type BrokerOptions, createBroker } from "./broker.js";
+export type { PublishedCatalog } from "./catalog/audience-catalogs.js";
 export type { CatalogOptions } from "./catalog/built-service.js";
 export { type BrokerCatalog, CatalogError } from "./catalog/catalog.js";
 export { buildCatalog } from "./catalog/catalog-builder.js";
@@ -15,6 +16,7 @@ export type {
   AdminRouteRequest,
   AdminRoutes,
   AskFirst,
+  Audience,
   Judgement,
   NotKnownYet,
   Refusal,
@@ -26,7 +28,7 @@ export { type InstanceService, instanceService, type ServiceUse, serviceUse } fr
 export type { Caller } from "./endpoints/caller.js";
 export type { VerbRequest } from "./endpoints/endpoint.js";
 export { type Cleanup, type CleanupRule, cleanupRule } from "./operations/cleanup.js";
-export { instanceKey } from "./records/instance-key.js";
+export { type InstanceAddress, instanceKey } from "./records/instance-key.js";
 export type { AsyncMode, AsyncRule, AsyncRules } from "./service/async-rule.js";
 export { Failed, type FailedOptions } from "./service/failed.js";
 export {

@@ -1,5 +1,6 @@
 import type { Attribution, Journal, OperationKinds } from "@osbert/journal";
-import type { BrokerErrorCode, JsonObject } from "@osbert/protocol";
+import type { BrokerErrorCode, InstanceMetadata, JsonObject } from "@osbert/protocol";
+import type { InstanceAddress } from "../records/instance-key.js";
 import type { Service } from "../service/service.js";
 
 /**
@@ -31,6 +32,13 @@ export interface ServiceSource {
   readonly servicesAreChecked?: boolean;
   /** What it says of requests beside what its services say. Default: what is offered can be had, and nothing else. */
   readonly judge?: ServiceJudge;
+  /** What each platform sees of the services. Default: all see all. */
+  readonly audience?: Audience;
+  /**
+   * What is to be told of an instance at the moment when a platform fetches it, such as its health: its labels and attributes are laid over those
+   * that were recorded. What does not come within two seconds, fails or is malformed is left out; it never fails the request.
+   */
+  instanceMetadata?(address: InstanceAddress, serviceId: string): Promise<InstanceMetadata | undefined>;
   /** An instance of a service is gone for good. A hint, in the process that deleted it: after a kill it does not come. */
   instanceGone?(serviceId: string): void;
   /**
@@ -45,14 +53,32 @@ export interface ServiceSource {
 }
 
 /**
+ * Platforms that see a part of the services each, under paths of their own. What one does not see is not in its catalog; whether it can be had all
+ * the same is for the judge to say. All of it is answered out of memory, but whether there is a platform.
+ */
+export interface Audience {
+  /** Whether there is such a platform now: at the paths of others there is nothing. "" is the one without a name before `/v2`. */
+  has(platform: string): boolean | Promise<boolean>;
+  /**
+   * Changes whenever what the platform sees of the same services does. `undefined`: that is not known yet, and it is asked to come again. Told an
+   * empty catalog, it would mark everything as gone.
+   */
+  version(platform: string): string | undefined;
+  /** Whether it sees a plan. A service of which it sees none is not told. */
+  sees(platform: string, serviceId: string, planId: string): boolean;
+  /** When what it sees was last changed, beside the services themselves; `null` or nothing: that is not known. */
+  changedAt?(platform: string): number | null;
+}
+
+/**
  * What a source knows of its services that they do not say themselves: that one was withdrawn, or cannot be told of yet. It is asked only about
  * what would begin: a request that was accepted before is answered as then, whatever became of its service.
  */
 export interface ServiceJudge {
   /** Whether an instance can be made of a plan now, out of memory. What is allowed is held against the catalog then, as ever. */
-  provision(serviceId: string, planId: string): Judgement | AskFirst;
+  provision(serviceId: string, planId: string, platform: string): Judgement | AskFirst;
   /** Whether an instance may change to a plan that its own revision leads to. `null`: it may. */
-  planChange(serviceId: string, from: string, to: string): Refusal | null;
+  planChange(serviceId: string, from: string, to: string, platform: string): Refusal | null;
   /**
    * Asked by operations that make or upgrade an instance, before anything is done and after the instance was committed with the revision:
    * whether that is kept for as long as the instance is there. `null`: it is. The same time of acceptance always gets the same answer,

@@ -5,6 +5,7 @@ import type { BrokerCatalog } from "../catalog/catalog.js";
 import type { ServiceJudge } from "../catalog/service-source.js";
 import type { AsyncRules } from "../service/async-rule.js";
 import type { Caller } from "./caller.js";
+import type { PresentMetadata } from "./present-metadata.js";
 
 /** A request to one endpoint, authenticated and read as JSON; nothing in it is trusted. */
 export interface VerbRequest {
@@ -33,6 +34,8 @@ export interface EndpointPorts {
   readonly hasRevisions: boolean;
   /** What the source of the services says of requests. */
   readonly judge: ServiceJudge | undefined;
+  /** What it tells of an instance that is fetched. */
+  readonly presentMetadata: PresentMetadata | undefined;
   readonly async: AsyncRules;
   /** How long a platform that cannot wait for less is kept waiting. */
   readonly syncTimeoutMs: number;

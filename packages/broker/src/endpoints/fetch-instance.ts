@@ -6,6 +6,7 @@ import { instanceData, instanceParts, instanceRecord } from "../records/instance
 import { instanceResource } from "../records/instance-resource.js";
 import { answer, instanceBody } from "./answer.js";
 import type { EndpointPorts, VerbRequest } from "./endpoint.js";
+import { laidOver } from "./present-metadata.js";
 
 /** GET /v2/service_instances/:instance. */
 export async function fetchInstance(ports: EndpointPorts, { caller, instance }: VerbRequest): Promise<Answer> {
@@ -19,10 +20,12 @@ export async function fetchInstance(ports: EndpointPorts, { caller, instance }: 
   const offering = ports.catalog().services.get(record.serviceId)?.offering;
   if (offering?.instances_retrievable === false)
     throw new BrokerError("not-found", "instances of this service cannot be fetched");
+  const { platform } = caller;
+  const present = await ports.presentMetadata?.({ platform, instance }, record.serviceId);
   return answer("fetched", {
     service_id: record.serviceId,
     plan_id: record.planId,
-    ...instanceBody(record.dashboardTold, record.metadata),
+    ...instanceBody(record.dashboardTold, laidOver(record.metadata, present)),
     parameters: record.parameters,
     ...(record.maintenanceVersion !== null && { maintenance_info: { version: record.maintenanceVersion } }),
   });

@@ -25,7 +25,7 @@ export async function provision(ports: EndpointPorts, asked: VerbRequest): Promi
   const { identity, platform } = caller;
   const { serviceId, planId, organizationGuid, spaceGuid, context, parameters } = request;
   const key = instanceKey(platform, asked.instance);
-  const judgement = await judge(ports, key, request);
+  const judgement = await judge(ports, key, request, platform);
   // Taken after the source was asked, which may take its time.
   const catalog = judgement.kind === "allowed" ? knownCatalog(ports.catalog()) : ports.catalog();
   const offered = catalog.services.get(serviceId)?.plans.get(planId);
@@ -79,8 +79,9 @@ async function judge(
   { judge: source, journal }: EndpointPorts,
   key: string,
   { serviceId, planId }: ProvisionRequest,
+  platform: string,
 ): Promise<Judgement> {
-  const judgement = source?.provision(serviceId, planId) ?? allowed;
+  const judgement = source?.provision(serviceId, planId, platform) ?? allowed;
   if (judgement.kind !== "ask first") return judgement;
   const phase = instanceData(instanceResource.resource(await journal.read(key)))?.phase;
   return phase === undefined || phase === "gone" || phase === "failed" ? judgement.ask() : allowed;

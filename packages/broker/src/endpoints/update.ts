@@ -49,7 +49,10 @@ export async function update(ports: EndpointPorts, asked: VerbRequest): Promise<
     request,
     catalog,
     revision: heldAgainst,
-    planRefusal: record === undefined ? null : (ports.judge?.planChange(serviceId, record.planId, planId) ?? null),
+    planRefusal:
+      record === undefined
+        ? null
+        : (ports.judge?.planChange(serviceId, record.planId, planId, caller.platform) ?? null),
     prepared: {},
     awaited: !rule.mayGoOn,
     identity,

@@ -26,7 +26,7 @@ export async function awaitCatalog(
 ): Promise<never> {
   const record = await currentInstance(operation);
   if (record === undefined) throw new Permanent("the record of the instance is missing");
-  const judgement = await judged(ports, record);
+  const judgement = await judged(ports, record, instanceAddress(operation.key)?.platform ?? "");
   if (judgement.kind === "not known yet") {
     // Rejected: nothing was done, so the id is free.
     if (ports.now() >= until)
@@ -55,8 +55,12 @@ export async function awaitCatalog(
   throw new RetryLater("the catalog is known", { afterMs: 0 });
 }
 
-async function judged({ judge }: RunPorts, { serviceId, planId }: InstanceRecord): Promise<Judgement> {
-  const judgement = judge?.provision(serviceId, planId) ?? ({ kind: "allowed" } as const);
+async function judged(
+  { judge }: RunPorts,
+  { serviceId, planId }: InstanceRecord,
+  platform: string,
+): Promise<Judgement> {
+  const judgement = judge?.provision(serviceId, planId, platform) ?? ({ kind: "allowed" } as const);
   return judgement.kind === "ask first" ? judgement.ask() : judgement;
 }
 

@@ -18,6 +18,8 @@ import {
 } from "@osbert/server";
 import type { Authenticate } from "@osbert/server/authentication";
 import type { Broker } from "../broker.js";
+import type { PublishedCatalog } from "../catalog/audience-catalogs.js";
+import type { Audience } from "../catalog/service-source.js";
 import { answer } from "../endpoints/answer.js";
 import type { Caller } from "../endpoints/caller.js";
 import type { VerbRequest } from "../endpoints/endpoint.js";
@@ -30,8 +32,11 @@ export type OwnHandler = (request: VerbRequest) => Promise<Answer | undefined>;
 
 /** What is asked for under which paths. */
 export interface OsbApiOptions {
-  /** Platforms whose ids are kept apart, each under `/{platform}/v2/…`. Without any, the API is at `/v2/…`. */
-  readonly platforms?: readonly string[];
+  /**
+   * Platforms whose ids are kept apart, each under `/{platform}/v2/…`; or, where they come and go, a function that says whether there is one now.
+   * Default: as the source of the services says, if it has an audience; else the API is at `/v2/…`.
+   */
+  readonly platforms?: readonly string[] | ((platform: string) => boolean | Promise<boolean>);
   /** Endpoints that the author answers alone. */
   readonly handlers?: Readonly<Partial<Record<RouteName, OwnHandler>>>;
 }
@@ -46,8 +51,8 @@ const wireNames = {
  * which version, what, on whose behalf, with which body.
  */
 export function osbApi(broker: Broker, authenticate: Authenticate, options: OsbApiOptions): Api<SeenOsbRequest> {
-  const platforms = options.platforms === undefined ? undefined : new Set(options.platforms);
-  const wiring: Wiring = { broker, options, platforms, versionOf: versionReader(broker) };
+  const hasPlatform = platformCheck(broker, options);
+  const wiring: Wiring = { broker, options, versionOf: versionReader(broker) };
   return {
     owns: () => true,
     knows: authenticate.knows,
@@ -56,10 +61,12 @@ export function osbApi(broker: Broker, authenticate: Authenticate, options: OsbA
       const { seen, knowsAnywhere } = arrived;
       const told = { platform: split?.platform ?? "", seen, knowsAnywhere };
       return authenticated(authenticate, request, told, (credential) => {
-        if (split === undefined || !isKnown(platforms, split.platform)) {
-          throw new BrokerError("not-found", "there is nothing at this path");
-        }
-        return respondTo(credential, wiring, request, arrived, split);
+        const goOn = (isThere: boolean) => {
+          if (split === undefined || !isThere) throw new BrokerError("not-found", "there is nothing at this path");
+          return respondTo(credential, wiring, request, arrived, split);
+        };
+        const isThere = split !== undefined && hasPlatform(split.platform);
+        return typeof isThere === "boolean" ? goOn(isThere) : isThere.then(goOn);
       });
     },
   };
@@ -69,7 +76,6 @@ export function osbApi(broker: Broker, authenticate: Authenticate, options: OsbA
 interface Wiring {
   readonly broker: Broker;
   readonly options: OsbApiOptions;
-  readonly platforms: ReadonlySet<string> | undefined;
   /** By the header. Throws where it cannot be answered in that version. */
   readonly versionOf: (header: string | undefined) => ApiVersion;
 }
@@ -86,7 +92,7 @@ function respondTo(
   const matched = osbRoutes.match(request.method, rest);
   seen?.matched(matched);
   const own = options.handlers?.[matched.name];
-  if (matched.name === "catalog" && own === undefined) return catalog(broker, request);
+  if (matched.name === "catalog" && own === undefined) return catalog(broker, platform, request);
   const { instance, binding } = matched;
   const identity = identityOf(request);
   const caller = { platform, credential, identity, requestId, apiVersion, trace: seen?.trace ?? null };
@@ -102,12 +108,13 @@ function respondTo(
 }
 
 function call(broker: Broker, { name }: OsbRoute, verb: VerbRequest, request: WireRequest): Answer | Promise<Answer> {
-  if (name === "catalog") return catalog(broker, request);
+  if (name === "catalog") return catalog(broker, verb.caller.platform, request);
   checkIds(verb);
   return broker.endpoints[name](verb);
 }
 
-function catalog({ catalog }: Broker, request: WireRequest): Answer {
+function catalog(broker: Broker, platform: string, request: WireRequest): Answer {
+  const catalog = broker.catalogFor(platform);
   const { etag } = catalog;
   const headers = catalogHeaders(catalog);
   const known = request.header("if-none-match");
@@ -117,10 +124,10 @@ function catalog({ catalog }: Broker, request: WireRequest): Answer {
   return unchanged ? answer("unchanged", "", headers) : answer("fetched", catalog.bytes, headers);
 }
 
-const headersOf = new WeakMap<Broker["catalog"], Readonly<Record<string, string>>>();
+const headersOf = new WeakMap<PublishedCatalog, Readonly<Record<string, string>>>();
 
 /** Written once for each catalog: it is asked for more often than anything else. */
-function catalogHeaders(catalog: Broker["catalog"]): Readonly<Record<string, string>> {
+function catalogHeaders(catalog: PublishedCatalog): Readonly<Record<string, string>> {
   let headers = headersOf.get(catalog);
   if (headers === undefined) {
     headers = toCatalogHeaders(catalog);
@@ -129,7 +136,7 @@ function catalogHeaders(catalog: Broker["catalog"]): Readonly<Record<string, str
   return headers;
 }
 
-function toCatalogHeaders({ etag, changedAt }: Broker["catalog"]): Readonly<Record<string, string>> {
+function toCatalogHeaders({ etag, changedAt }: PublishedCatalog): Readonly<Record<string, string>> {
   return {
     etag,
     // Without it, a cache may take what has not changed for long as fresh for a tenth of that time, and not ask.
@@ -168,8 +175,11 @@ function readVersion({ minimumApiVersion }: Broker, header: string | undefined):
   return version;
 }
 
-function isKnown(platforms: ReadonlySet<string> | undefined, platform: string): boolean {
-  return platforms === undefined ? platform === "" : platforms.has(platform);
+function platformCheck({ audience }: Broker, { platforms }: OsbApiOptions): Audience["has"] {
+  if (typeof platforms === "function") return platforms;
+  if (platforms === undefined && audience !== undefined) return (platform) => audience.has(platform);
+  const known = new Set(platforms ?? [""]);
+  return (platform) => known.has(platform);
 }
 
 function identityOf(request: WireRequest): Caller["identity"] {
