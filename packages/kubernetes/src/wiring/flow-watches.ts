@@ -68,7 +68,12 @@ export class FlowWatches {
     this.#brokers = cluster.watch(kinds.broker, {
       fields: `metadata.name=${brokerName}`,
       keep: toBroker,
-      changed: told((change) => touched(change?.place.namespace)),
+      changed: told((change) => {
+        const { after } = change ?? {};
+        // One that is to stay in any case tells nothing of flows that are left.
+        const isLeft = settings.deleteBroker !== "never" && after !== undefined && after.ours && !after.deleting;
+        touched(change?.place.namespace, isLeft);
+      }),
     });
     this.#channels = cluster.watch(channelKind, {
       namespace: integrationNamespace,
