@@ -112,6 +112,7 @@ class World {
     if (there === undefined || there.uid !== action.uid || there.resourceVersion !== action.resourceVersion) return;
     if (action.what === "broker") {
       expect(there.ours, "a Broker of others is deleted").toBe(true);
+      expect(this.data?.broker.state, "a Broker that is in use is deleted, by who comes late").not.toBe("present");
       this.broker = undefined;
     } else this.subscriptions.delete(name);
   }
@@ -257,4 +258,4 @@ test("#6342: whatever comes between, who claims has a Broker and one Subscriptio
     }),
     { numRuns: Number(process.env.OSBERT_MODEL_RUNS ?? 3_000), ...propertySeed() },
   );
-});
+}, 600_000);

@@ -66,7 +66,9 @@ function ensured(
     if (seen?.deleting) return still(next);
     return { broker: next, actions: isDue ? [apply] : [], dueAt: isDue ? null : dueAt, asks: false };
   }
-  const next: SharedBroker = { ...broker, state: "present", adopted: !seen.ours, uid: seen.uid, lingerUntil: null };
+  // One of an earlier number may still be deleted by a process that is late: only the apply, which changes it, makes it safe.
+  const state = seen.ours && seen.epoch !== String(broker.epoch) && !hasForeignClass(seen, settings) ? "ensuring" : "present";
+  const next: SharedBroker = { ...broker, state, adopted: !seen.ours, uid: seen.uid, lingerUntil: null };
   // What is another one's is only read; and nobody fights over a class, which a Broker keeps for life.
   if (!seen.ours || hasForeignClass(seen, settings) || isAsDesired(seen, broker.epoch, settings))
     return still({ ...next, refused: null });
@@ -105,6 +107,8 @@ function lingering(
     return { ...still({ ...broker, lingerUntil }), dueAt: lingerUntil };
   }
   const { uid, resourceVersion } = evidence;
+  // Another one has taken its place, and the copy does not know it yet.
+  if (uid !== seen.uid) return { ...still(broker), dueAt: now + 1_000 };
   return {
     ...still({ ...broker, state: "deleting", uid, epoch: broker.epoch + 1, lingerUntil: null }),
     actions: [removal({ ...seen, uid, resourceVersion })],

@@ -10,6 +10,7 @@ import {
 import type { Cluster } from "../cluster/cluster.js";
 import type { ClusterError } from "../cluster/cluster-error.js";
 import { decidePass, type Pass, type StoredNamespace } from "../flows/decide-pass.js";
+import { managedBy, managedByLabel } from "../flows/desired-objects.js";
 import {
   conditionOf,
   flowPrefix,
@@ -181,6 +182,7 @@ async function askForBroker(
   const { brokerName, deleteBroker } = settings;
   const seen = await cluster.read(kinds.broker, { namespace, name: brokerName }, { signal });
   if (seen === undefined) return { kind: "gone" };
+  if (seen.metadata.labels?.[managedByLabel] !== managedBy) return { kind: "used", why: "it is another one's by now" };
   if (deleteBroker === "whenUnused") {
     for await (const { metadata, spec } of cluster.list(kinds.trigger, { namespace, signal })) {
       if (isRecord(spec) && spec.broker === brokerName)
