@@ -13,7 +13,7 @@ import type { Cluster, WatchState } from "../src/cluster/cluster.js";
 import { openCluster } from "../src/cluster/open-cluster.js";
 import { deliverySchema } from "../src/flows/delivery.js";
 import type { FlowSettings } from "../src/flows/flow-settings.js";
-import type { FlowEvent } from "../src/wiring/flow-event.js";
+import type { FlowEvent } from "../src/watch/flow-event.js";
 import { createWiring } from "../src/wiring/wiring.js";
 
 /** Applications that a test says there are: stands for those that are read from the cluster, which have tests of their own. */
@@ -112,7 +112,7 @@ export async function flowBroker(options: FlowBrokerOptions): Promise<FlowBroker
   const opened = await openCluster({ access: { kind: "kubeconfig", file: facts.kubeconfig } });
   const cluster = options.cluster?.(opened) ?? opened;
   const events: FlowEvent[] = [];
-  const wiring = createWiring({ cluster, settings, tell: (event) => events.push(event) });
+  const wiring = createWiring({ cluster, settings, observe: (event) => void events.push(event) });
   const services = offered.map((name): Service => {
     const { readiness } = options;
     const functions = wiring.functions({

@@ -67,7 +67,8 @@ function ensured(
     return { broker: next, actions: isDue ? [apply] : [], dueAt: isDue ? null : dueAt, asks: false };
   }
   // One of an earlier number may still be deleted by a process that is late: only the apply, which changes it, makes it safe.
-  const state = seen.ours && seen.epoch !== String(broker.epoch) && !hasForeignClass(seen, settings) ? "ensuring" : "present";
+  const state =
+    seen.ours && seen.epoch !== String(broker.epoch) && !hasForeignClass(seen, settings) ? "ensuring" : "present";
   const next: SharedBroker = { ...broker, state, adopted: !seen.ours, uid: seen.uid, lingerUntil: null };
   // What is another one's is only read; and nobody fights over a class, which a Broker keeps for life.
   if (!seen.ours || hasForeignClass(seen, settings) || isAsDesired(seen, broker.epoch, settings))

@@ -25,8 +25,8 @@ import type { Evidence } from "../flows/next-broker.js";
 import { isRecord } from "../flows/observed.js";
 import type { Action } from "../flows/pass.js";
 import { refusedAgain } from "../flows/refusals.js";
+import type { FlowObserver } from "../watch/flow-event.js";
 import { carryOut, nameOf } from "./carry-out.js";
-import type { TellFlows } from "./flow-event.js";
 import type { FlowWatches } from "./flow-watches.js";
 import { NamespaceMemory } from "./namespace-memory.js";
 
@@ -35,7 +35,7 @@ export interface FollowNamespacePorts {
   readonly cluster: Cluster;
   readonly watches: () => FlowWatches;
   readonly settings: FlowSettings;
-  readonly tell: TellFlows;
+  readonly tell: FlowObserver;
   readonly random: () => number;
 }
 
@@ -93,18 +93,26 @@ async function followOnce(
   const { due, nextAt } = memory.due(pass.actions, began);
   const afterMs = await act(ports, operation, memory, due, signal);
   await wake(journal, pass.wake);
-  ports.tell({ kind: "namespace looked at", namespace, tookMs: journal.now() - began });
-  if (pass.isOver) {
-    memories.delete(namespace);
-    return null;
-  }
   const now = journal.now();
   const pauses = [
     ports.settings.resyncMs * (0.9 + ports.random() / 5),
     ...[pass.dueAt, nextAt].flatMap((at) => (at === null ? [] : [at - now])),
     ...(afterMs === null ? [] : [afterMs]),
   ];
-  throw new RetryLater("until something changes", { afterMs: Math.max(leastPauseMs, Math.min(...pauses)) });
+  const againMs = Math.max(leastPauseMs, Math.min(...pauses));
+  const { data, flows } = pass.after;
+  ports.tell({
+    ...{ kind: "namespace looked at", namespace, tookMs: now - began, brokerState: data.broker.state, againMs },
+    flows: [...flows.values()].map((flow) => ({
+      application: flow.application,
+      ready: conditionOf(flow, "Ready")?.status ?? "Unknown",
+    })),
+  });
+  if (pass.isOver) {
+    memories.delete(namespace);
+    return null;
+  }
+  throw new RetryLater("until something changes", { afterMs: againMs });
 }
 
 async function readNamespace(journal: Journal, operation: FollowOperation): Promise<StoredNamespace | undefined> {
@@ -281,7 +289,16 @@ function tellOf({ tell }: FollowNamespacePorts, before: StoredNamespace, { after
       const was = conditionOf(before.flows.get(flow) ?? { conditions: [] }, condition.type);
       if (was?.status === condition.status) continue;
       const afterMs = was === undefined ? null : condition.since - was.since;
-      tell({ kind: "flow condition", namespace, flow, application: record.application, condition, afterMs });
+      const sinceClaimMs = condition.since - record.since;
+      tell({
+        kind: "flow condition",
+        namespace,
+        flow,
+        application: record.application,
+        condition,
+        afterMs,
+        sinceClaimMs,
+      });
     }
   }
 }

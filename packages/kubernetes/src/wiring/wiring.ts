@@ -14,7 +14,7 @@ import {
   newNamespace,
 } from "../flows/flow-record.js";
 import { defaultFlowSettings, type FlowSettings } from "../flows/flow-settings.js";
-import type { FlowEvent } from "./flow-event.js";
+import type { FlowEvent, FlowObserver } from "../watch/flow-event.js";
 import { type FlowFunctionsPorts, flowFunctions, type OfferedService } from "./flow-functions.js";
 import { FlowWatches } from "./flow-watches.js";
 import { byEventFlow, followNamespace } from "./follow-namespace.js";
@@ -23,8 +23,8 @@ import { WakeUps } from "./wake-ups.js";
 export interface WiringOptions {
   readonly cluster: Cluster;
   readonly settings?: Partial<FlowSettings>;
-  /** Told of what becomes of flows. It must not throw. */
-  readonly tell?: (event: FlowEvent) => void;
+  /** Told of what becomes of flows: `logFlows`, `flowMetrics`, or your own. It cannot harm them. */
+  readonly observe?: FlowObserver | readonly FlowObserver[];
   readonly random?: () => number;
 }
 
@@ -53,7 +53,16 @@ export interface Wiring {
 export function createWiring(options: WiringOptions): Wiring {
   const { cluster, random = Math.random } = options;
   const settings: FlowSettings = { ...defaultFlowSettings, ...options.settings };
-  const tell = options.tell ?? (() => undefined);
+  const observers = [options.observe ?? []].flat();
+  const tell = (event: FlowEvent) => {
+    for (const observe of observers) {
+      try {
+        observe(event);
+      } catch {
+        // Whoever looks on does not break what he looks at.
+      }
+    }
+  };
   let opened: { readonly ports: WiringPorts; readonly watches: FlowWatches; readonly wakeUps: WakeUps } | undefined;
   const open = () => {
     if (opened === undefined) throw new Error("the wiring is not open");
