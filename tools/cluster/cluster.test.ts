@@ -1,11 +1,13 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { required } from "../required.js";
+import type { LeftOut } from "../servers.js";
 import { until } from "../until.js";
 import { type Cluster, startCluster } from "./cluster.js";
 import { type EventSink, sendToBroker, sendToChannel, startSink } from "./events.js";
@@ -13,6 +15,7 @@ import { apply } from "./kubectl.js";
 import type { KnativeFacts } from "./options.js";
 import { clusterTimeoutMs, freshNamespace, sharedCluster, type TestCluster } from "./test-cluster.js";
 
+const run = promisify(execFile);
 const event = (id: string, type: string) => ({ id, type, source: "/tests", data: { order: id } });
 
 describe("the cluster that tests share", () => {
@@ -156,20 +159,27 @@ describe("a cluster of one's own", () => {
   test(
     "leaves nothing when its starter is killed",
     async () => {
-      const all = { node: process.getuid?.() === 0, istio: false, knative: false };
-      const starter = spawnStarter(all.node ? ["--node"] : ["--bare"]);
-      const directory = required("tests of a killed starter", await directoryOf(starter));
-      if (directory === undefined) return;
-      const before = processesOf(directory.path);
-      expect(before.length).toBeGreaterThanOrEqual(all.node ? 6 : 4);
-      const ip = all.node ? nodeIpOf(directory.path) : undefined;
-      starter.kill("SIGKILL");
-      await until("the end of all processes", async () => processesOf(directory.path).length === 0);
-      await until("the end of the directory", async () => !existsSync(directory.path));
-      if (ip !== undefined) {
-        await until("the end of its address", async () => !addresses().includes(ip));
-        expect(readFileSync("/proc/mounts", "utf8")).not.toContain(directory.path);
-      }
+      const started = required("tests of a killed starter", await startInProcess());
+      if (started === undefined) return;
+      started.starter.kill("SIGKILL");
+      await until("the end of all processes", async () => processesOf(started.directory).length === 0);
+      await until("the end of the directory", async () => !existsSync(started.directory));
+      expectNoTraces(started);
+    },
+    clusterTimeoutMs,
+  );
+
+  test(
+    "ends with a killed keeper, and the next one removes what that has left",
+    async () => {
+      const started = required("tests of a killed keeper", await startInProcess());
+      if (started === undefined) return;
+      process.kill(keeperOf(started.starter), "SIGKILL");
+      await until("the end of all processes", async () => processesOf(started.directory).length === 0);
+      const next = required("tests of a killed keeper", await startCluster({}));
+      expect(existsSync(started.directory)).toBe(false);
+      expectNoTraces(started);
+      await next?.stop();
     },
     clusterTimeoutMs,
   );
@@ -243,24 +253,47 @@ async function breakAndMend(cluster: Cluster, knative: KnativeFacts, sink: Event
   expect(await cluster.kubectl(["get", "namespaces"])).toContain(namespace);
 }
 
-function spawnStarter(args: readonly string[]): ChildProcess {
-  const main = fileURLToPath(new URL("main.ts", import.meta.url));
-  return spawn(process.execPath, ["--import", "tsx", main, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+/** A cluster whose starter is a process of its own, with a pod that runs if this machine can have a node. */
+interface StartedInProcess {
+  readonly starter: ChildProcess;
+  readonly directory: string;
+  /** The address of its node. */
+  readonly ip: string | undefined;
 }
 
-async function directoryOf(starter: ChildProcess): Promise<{ readonly path: string } | { readonly leftOut: string }> {
-  const { stdout, stderr } = starter;
-  if (stdout === null || stderr === null) throw new Error("no output");
-  let complaints = "";
-  stderr.setEncoding("utf8").on("data", (text: string) => {
-    complaints += text;
-  });
-  for await (const line of createInterface(stdout)) {
-    const [, path] = /^export KUBECONFIG=(.*)\/kubeconfig$/.exec(line) ?? [];
-    if (path !== undefined) return { path };
+async function startInProcess(): Promise<StartedInProcess | LeftOut> {
+  const hasNode = process.getuid?.() === 0;
+  const main = fileURLToPath(new URL("main.ts", import.meta.url));
+  const args = ["--import", "tsx", main, hasNode ? "--node" : "--bare"];
+  const starter = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const complaints = text(starter.stderr);
+  let directory: string | undefined;
+  for await (const line of createInterface(starter.stdout)) {
+    directory ??= /^export KUBECONFIG=(.*)\/kubeconfig$/.exec(line)?.[1];
+    const image = / an image to run: (.*)$/.exec(line)?.[1];
+    if (image !== undefined && directory !== undefined) await runPod(directory, image);
+    if (line.startsWith("Ctrl-C")) break;
   }
-  if (starter.exitCode === null) await once(starter, "exit");
-  return { leftOut: complaints.trim() };
+  if (directory === undefined) return { leftOut: (await complaints).trim() };
+  expect(processesOf(directory).length).toBeGreaterThanOrEqual(hasNode ? 6 : 4);
+  return { starter, directory, ip: hasNode ? nodeIpOf(directory) : undefined };
+}
+
+async function runPod(directory: string, image: string): Promise<void> {
+  const kubectl = (...args: readonly string[]) => run(join(directory, "kubectl"), args);
+  await kubectl("run", "pod", `--image=${image}`);
+  await kubectl("wait", "--for=condition=Ready", "pod/pod", "--timeout=60s");
+}
+
+/** The starter has no other child. */
+function keeperOf({ pid }: ChildProcess): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim());
+}
+
+function expectNoTraces({ directory, ip }: StartedInProcess): void {
+  expect(readFileSync("/proc/mounts", "utf8")).not.toContain(directory);
+  if (ip === undefined) return;
+  expect(execFileSync("ip", ["-4", "addr"], { encoding: "utf8" })).not.toContain(`${ip}/`);
 }
 
 /** Those whose command line names the folder. */
@@ -277,8 +310,4 @@ function processesOf(directory: string): readonly string[] {
 function nodeIpOf(directory: string): string {
   const kubelet = JSON.parse(readFileSync(join(directory, "node", "config", "kubelet.json"), "utf8"));
   return kubelet.address;
-}
-
-function addresses(): string {
-  return execFileSync("ip", ["-4", "addr", "show", "dev", "lo"], { encoding: "utf8" });
 }

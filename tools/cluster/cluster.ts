@@ -18,6 +18,8 @@ export interface Cluster {
   pausePart(part: PartName): Promise<void>;
   continuePart(part: PartName): Promise<void>;
   stop(): Promise<void>;
+  /** Resolves when there is none any more, wanted or not. */
+  readonly gone: Promise<void>;
 }
 
 /** Starts a cluster, after its programs are built if they are not in the cache. */
@@ -43,6 +45,7 @@ export async function startCluster(
       pausePart: (part) => call("pause part", part),
       continuePart: (part) => call("continue part", part),
       stop: keeper.stop,
+      gone: keeper.gone,
     };
   } catch (error) {
     await keeper.stop().catch(() => undefined);
@@ -57,6 +60,7 @@ export interface Keeper {
   readonly ensure: (options: ClusterOptions) => Promise<ClusterFacts | LeftOut>;
   /** Ends the cluster and the keeper. */
   readonly stop: () => Promise<void>;
+  readonly gone: Promise<void>;
 }
 
 export function startKeeper(tell: (line: string) => void): Keeper {
@@ -96,6 +100,7 @@ export function startKeeper(tell: (line: string) => void): Keeper {
     });
   return {
     ask,
+    gone,
     ensure: async (options) => (await ask({ kind: "ensure", options })) as ClusterFacts | LeftOut,
     async stop() {
       if (!child.connected) return gone;

@@ -45,8 +45,8 @@ async function build(): Promise<number> {
 
 async function keep(): Promise<number> {
   const startedAtMs = performance.now();
-  const stopped = new Promise<void>((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => resolve());
+  const stopped = new Promise<"stopped">((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => resolve("stopped"));
   });
   const isAll = !args.node && !args.knative && !args.istio && !args.bare;
   const asked: ClusterOptions = isAll ? { node: true, knative: true, istio: true } : args;
@@ -62,8 +62,12 @@ async function keep(): Promise<number> {
   console.log(`ready after ${((performance.now() - startedAtMs) / 1000).toFixed(1)} s\n${guide(cluster.facts)}`);
   // Nothing else keeps this process.
   const alive = setInterval(() => {}, 60_000);
-  await stopped;
+  const end = await Promise.race([stopped, cluster.gone]);
   clearInterval(alive);
+  if (end !== "stopped") {
+    console.error("the process that keeps the cluster has ended");
+    return 1;
+  }
   await cluster.stop();
   return 0;
 }

@@ -206,8 +206,9 @@ async function endNamespaces(child: ChildProcess, inside: number): Promise<void>
   await gone;
 }
 
-// $1: directory. The kernel's settings that kubelet and the network's plugins write are covered by copies; sockets of containers, which
-// have a place that cannot be chosen, go to a file system that ends with the namespace. The shell waits, and so buries orphans.
+// $1: directory. The kernel's settings that kubelet and the network's plugins write are covered by copies. What has a place in this machine's
+// folders that cannot be chosen, such as the sockets of containers, goes to file systems that end with the namespace, unless the directory
+// itself lies in such a folder. The shell waits, and so buries orphans.
 const insideScript = `
 set -e
 mount --make-rshared /
@@ -217,8 +218,12 @@ for name in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oo
   cat "/proc/sys/$name" >"$copy"
   mount --bind "$copy" "/proc/sys/$name"
 done
-mkdir -p /run/containerd
-mount -t tmpfs tmpfs /run/containerd
+for folder in /run /var/lib /var/log; do
+  case $1 in
+    "$folder"/*) ;;
+    *) mount -t tmpfs tmpfs "$folder" ;;
+  esac
+done
 echo ready
 exec >/dev/null 2>&1
 tail -f /dev/null &
