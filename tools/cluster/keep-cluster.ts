@@ -7,7 +7,7 @@ import { prepareControlPlane } from "./control-plane.js";
 import { type Holding, tryToHold } from "./holding.js";
 import type { KeeperAnswer, KeeperCall } from "./keeper-calls.js";
 import { prepareKnative } from "./knative.js";
-import { applyArgs, kubectlOf } from "./kubectl.js";
+import { applyArgs, kubectlOf, untilEstablished } from "./kubectl.js";
 import { type ClusterNode, lackingForNode, prepareNode, removeLeftNode } from "./node.js";
 import type { ClusterFacts, ClusterOptions, PartName } from "./options.js";
 import type { Part } from "./part.js";
@@ -104,7 +104,7 @@ async function addIstio(cluster: ClusterFacts): Promise<ClusterFacts> {
   if (typeof folder !== "string") throw new Error(folder.leftOut);
   const kubectl = kubectlOf(cluster);
   await kubectl([...applyArgs, "-f", join(folder, "crds.yaml")]);
-  await kubectl(["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+  await untilEstablished(kubectl);
   return cluster;
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { listens } from "./answers.js";
 import { writeKubeconfig } from "./control-plane.js";
-import { apply, applyArgs, kubectlOf } from "./kubectl.js";
+import { apply, applyArgs, kubectlOf, untilEstablished } from "./kubectl.js";
 import type { ClusterFacts, KnativeFacts } from "./options.js";
 import { makePart, type Part } from "./part.js";
 import { takePort } from "./ports.js";
@@ -31,7 +31,7 @@ export async function prepareKnative(cluster: ClusterFacts, folder: string): Pro
   ]);
   await Promise.all([
     kubectl([...applyArgs, "-f", "-"], quietLogging(folder)),
-    kubectl(["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]),
+    untilEstablished(kubectl),
     kubectl(["wait", "--for=condition=Available", ...inNamespace, "deployment/imc-dispatcher", "--timeout=60s"]),
   ]);
   // Its own webhook refuses changes of anybody else.

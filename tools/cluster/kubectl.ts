@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { until } from "../until.js";
 import type { ClusterFacts } from "./options.js";
 
 export type Kubectl = (args: readonly string[], input?: string) => Promise<string>;
@@ -25,3 +26,12 @@ export async function apply(kubectl: Kubectl, resources: readonly object[]): Pro
 }
 
 export const applyArgs = ["apply", "--server-side", "--force-conflicts"] as const;
+
+/** Waits until the cluster knows the kinds that were defined. `kubectl wait` looks at one after the other, for seconds. */
+export async function untilEstablished(kubectl: Kubectl): Promise<void> {
+  const states = '{.items[*].metadata.uid}{"\\n"}{.items[*].status.conditions[?(@.type=="Established")].status}';
+  await until("the definitions of resources", async () => {
+    const [ids = "", established = ""] = (await kubectl(["get", "crd", "-o", `jsonpath=${states}`])).split("\n");
+    return established.split(" ").filter((state) => state === "True").length === ids.split(" ").length;
+  });
+}
