@@ -177,7 +177,7 @@ describe("a cluster of one's own", () => {
       process.kill(keeperOf(started.starter), "SIGKILL");
       await until("the end of all processes", async () => processesOf(started.directory).length === 0);
       const next = required("tests of a killed keeper", await startCluster({}));
-      expect(existsSync(started.directory)).toBe(false);
+      await until("the end of the directory", async () => !existsSync(started.directory));
       expectNoTraces(started);
       await next?.stop();
     },

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LeftOut } from "../servers.js";
@@ -157,10 +157,11 @@ async function makeHome(): Promise<Home> {
   return { directory, holding };
 }
 
-/** Removes what the clusters of dead keepers have left. */
+/** Removes what the clusters of dead keepers have left, but for those of other users. */
 async function removeLeftClusters(): Promise<void> {
   for (const name of readdirSync(tmpdir()).filter((each) => each.startsWith(prefix))) {
     const directory = join(tmpdir(), name);
+    if (statSync(directory, { throwIfNoEntry: false })?.uid !== process.getuid?.()) continue;
     const holding = await tryToHold(directory);
     if (holding === undefined) continue;
     await removeLeftNode(directory);

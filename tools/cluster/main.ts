@@ -52,8 +52,9 @@ async function keep(): Promise<number> {
   const asked: ClusterOptions = isAll ? { node: true, knative: true, istio: true } : args;
   let cluster = await startCluster(asked, console.log);
   if (isAll && "leftOut" in cluster) {
-    console.log(`without a node: ${cluster.leftOut}`);
+    const without = cluster.leftOut;
     cluster = await startCluster({ ...asked, node: false }, console.log);
+    if (!("leftOut" in cluster)) console.log(`without a node: ${without}`);
   }
   if ("leftOut" in cluster) {
     console.error(`no cluster: ${cluster.leftOut}`);
