@@ -2,7 +2,8 @@ import { chmod, readFile, writeFile } from "node:fs/promises";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { until } from "../../../tools/until.js";
-import { type Cluster, ClusterError, type ObjectKind, openCluster } from "../src/index.js";
+import { type Cluster, type ObjectKind, openCluster } from "../src/index.js";
+import { failureOf } from "./failure-of.js";
 import { type Answer, objectOf, ScriptedApiServer, status } from "./scripted-api-server.js";
 
 const configMaps: ObjectKind = { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
@@ -22,16 +23,6 @@ afterEach(async () => {
   cluster.close();
   await server.close();
 });
-
-function failureOf(call: Promise<unknown>): Promise<ClusterError> {
-  return call.then(
-    () => Promise.reject(new Error("it went through")),
-    (error: unknown) => {
-      expect(error).toBeInstanceOf(ClusterError);
-      return error as ClusterError;
-    },
-  );
-}
 
 describe("a server that misbehaves does not hold a call", () => {
   test("one that accepts and never answers", async () => {

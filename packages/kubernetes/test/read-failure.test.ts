@@ -45,6 +45,11 @@ describe("what an answer means", () => {
       "webhook unavailable",
     ],
     [500, statusBody("InternalError", "etcdserver: leader changed"), "unavailable"],
+    [
+      500,
+      statusBody("", "failed to create typed patch object (a/b; /v1, Kind=Secret): .data.a: expected string"),
+      "invalid",
+    ],
     [504, statusBody("Timeout", "request did not complete within requested timeout"), "unavailable"],
     [302, "", "unavailable"],
     [200, "", "unavailable"],

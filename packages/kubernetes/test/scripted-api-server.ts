@@ -108,7 +108,7 @@ export class ScriptedApiServer {
   }
 
   /** In all open watches, as it stands. */
-  write(text: string): void {
+  write(text: string | Buffer): void {
     for (const watch of this.#watches) watch.write(text);
   }
 

@@ -175,6 +175,7 @@ export class ObjectWatch<Kept> implements Watch<Kept> {
         this.#takeRemoval(readObject(this.#kind, object));
         break;
       case "BOOKMARK":
+        refuseEarlier(versionOf(object), version);
         break;
       case "ERROR":
         // Above all 410: the server does not remember what came since.
@@ -213,10 +214,8 @@ export class ObjectWatch<Kept> implements Watch<Kept> {
     const lookAgainMs = pace.lookAgainMs * (1 + random() / 4);
     this.#failures += 1;
     if (isListNeeded(failure)) this.#version = undefined;
-    if (failure.status === 410) {
-      // A server that forgets all the time is not asked all the time.
-      return this.#failures > 1 ? delayMs : 0;
-    }
+    // Silence and forgetting are met with a list, at once; but who forgets all the time is not asked all the time.
+    if (failure.status === 410) return this.#failures > 1 ? delayMs : 0;
     if (failure instanceof TooMany) {
       this.#answered("too many", failure.message);
       return lookAgainMs;
@@ -268,8 +267,10 @@ export class ObjectWatch<Kept> implements Watch<Kept> {
   #notHeard(why: string): void {
     this.#why = why;
     if (this.#behindTimer !== undefined || !this.#isStarted || this.#state === "behind") return;
-    const leftMs = this.#heardAtMs + this.#parts.pace.behindAfterMs - performance.now();
-    this.#behindTimer = setTimeout(() => this.#become("behind", this.#why), Math.max(0, leftMs));
+    const { behindAfterMs } = this.#parts.pace;
+    const leftMs = this.#heardAtMs + behindAfterMs - performance.now();
+    // After a long silence there is still one try before the alarm.
+    this.#behindTimer = setTimeout(() => this.#become("behind", this.#why), Math.max(behindAfterMs / 4, leftMs));
   }
 
   #begin(): void {
@@ -331,12 +332,18 @@ class TooMany extends ClusterError {
   }
 }
 
+/** A server that is behind what it has told was restored from a backup: it tells nothing of what is there until it has caught up. */
+function refuseEarlier(told: string | undefined, known: string | undefined): void {
+  if (Number(told) < Number(known)) throw new ClusterError("unavailable", "the server has gone back in time");
+}
+
 /**
  * Whatever the server has said against watching from this version on, a list tells more; but where it has asked for patience, or could not answer
- * at all, it may still remember. "Too large": it was restored from a backup, and has never heard of the version.
+ * at all, it may still remember. One that says nothing may have never heard of the version, because it was restored from a backup.
  */
 function isListNeeded(failure: ClusterError): boolean {
-  if (failure instanceof TooMany || /too large resource version/i.test(failure.message)) return true;
+  if (failure instanceof TooMany || failure instanceof WentQuiet) return true;
+  if (/too large resource version/i.test(failure.message)) return true;
   return failure.status !== null && failure.status < 500 && failure.status !== 429;
 }
 

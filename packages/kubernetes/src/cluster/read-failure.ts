@@ -63,34 +63,40 @@ export function plainText(text: string, secrets: readonly string[] = []): string
   return plain.length > longestDetail ? `${plain.slice(0, longestDetail).replace(/[\ud800-\udbff]$/, "")}…` : plain;
 }
 
-function failureOf({ status, body }: FailedAnswer, told: ServerStatus | undefined, retryAfterMs: number | null) {
+function failureOf(
+  { status, body }: FailedAnswer,
+  told: ServerStatus | undefined,
+  retryAfterMs: number | null,
+): ClusterFailure {
   const message = told?.message ?? "";
   const isOfWebhook = /failed calling webhook|conversion webhook for .* failed/.test(message);
-  return ((): ClusterFailure => {
-    switch (status) {
-      case 401:
-        return "unauthorized";
-      case 403:
-        return "forbidden";
-      case 404:
-        return missing(body, told);
-      case 405:
-        return message.includes("terminating") ? "no such kind" : "invalid";
-      case 409:
-        return "conflict";
-      case 410:
-      case 408:
-        return "unavailable";
-      case 429:
-        return "too busy";
-      case 503:
-        if (isOfWebhook) return "webhook unavailable";
-        return retryAfterMs === null ? "unavailable" : "too busy";
-      default:
-        if (isOfWebhook) return "webhook unavailable";
-        return status >= 400 && status < 500 ? "invalid" : "unavailable";
-    }
-  })();
+  switch (status) {
+    case 401:
+      return "unauthorized";
+    case 403:
+      return "forbidden";
+    case 404:
+      return missing(body, told);
+    case 405:
+      return message.includes("terminating") ? "no such kind" : "invalid";
+    case 409:
+      return "conflict";
+    case 410:
+    case 408:
+      return "unavailable";
+    case 429:
+      return "too busy";
+    case 503:
+      if (isOfWebhook) return "webhook unavailable";
+      return retryAfterMs === null ? "unavailable" : "too busy";
+    case 500:
+      // So it says that a field that is applied has the wrong type.
+      if (message.startsWith("failed to create typed patch object")) return "invalid";
+      return isOfWebhook ? "webhook unavailable" : "unavailable";
+    default:
+      if (isOfWebhook) return "webhook unavailable";
+      return status >= 400 && status < 500 ? "invalid" : "unavailable";
+  }
 }
 
 /**
@@ -104,12 +110,15 @@ function missing(body: string, told: ServerStatus | undefined): ClusterFailure {
 
 function detailOf({ status, secrets, isSecret }: FailedAnswer, told: ServerStatus | undefined): string {
   if (told === undefined) return `HTTP ${status}`;
-  const message = isSecret && status !== 403 && status !== 404 ? withoutValues(told) : told.message;
+  const message = isSecret && !quotesNothing.has(status) ? withoutValues(told) : told.message;
   const plain = plainText(message, secrets);
   return plain === "" ? `HTTP ${status}` : plain;
 }
 
-/** Messages about objects quote their values. */
+/** Credentials, rights, names, managers and preconditions: such messages have no values of objects in them. */
+const quotesNothing: ReadonlySet<number> = new Set([401, 403, 404, 409]);
+
+/** Messages about objects quote their values, even the whole object. */
 function withoutValues({ reason, name, causes }: ServerStatus): string {
   const fields = causes.map(({ field }) => field).filter((field) => field !== "");
   return [reason, name, ...fields].filter((text) => text !== "").join(" ");

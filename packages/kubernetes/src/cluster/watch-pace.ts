@@ -2,7 +2,7 @@
 export interface WatchPace {
   /** The server is asked to end a watch after so long, half as much more or less. Then it goes on with another. */
   readonly watchMs: number;
-  /** A connection on which nothing came for so long is dead. Bookmarks come about every minute. */
+  /** A connection on which nothing came for so long is dead. Bookmarks come every minute, or every other one where nothing happens. */
   readonly quietMs: number;
   /** What is held is `behind` when the server was not heard of for so long. */
   readonly behindAfterMs: number;
@@ -18,7 +18,7 @@ export interface WatchPace {
 
 export const usualPace: WatchPace = {
   watchMs: 300_000,
-  quietMs: 90_000,
+  quietMs: 150_000,
   behindAfterMs: 20_000,
   settledMs: 1_000,
   lookAgainMs: 30_000,
