@@ -49,8 +49,17 @@ export { type KnownRef, type KnownRefs, knownRefs } from "./reconcile/known-dige
 export { type ReconcileFacts, reconcile } from "./reconcile/next-state.js";
 export { type ChannelRef, type Observation, type RefSeen, type Revision, specId } from "./reconcile/observation.js";
 export { type EventCode, eventCodes, type ReconcileEvent } from "./reconcile/reconcile-event.js";
-export type { SourceData, SourceHealth, SpecRecord, SpecState, StoredSource } from "./reconcile/records.js";
+export type {
+  HeldRemoval,
+  SourceData,
+  SourceHealth,
+  SpecRecord,
+  SpecState,
+  StoredSource,
+} from "./reconcile/records.js";
 export { newSource } from "./reconcile/records.js";
+// The guard against mass removals, for whoever follows something else that can be emptied by mistake.
+export { type GuardRuling, guardRemovals, type Removal } from "./reconcile/removal-guard.js";
 export { defaultRules, type Grace, type Rules } from "./reconcile/rules.js";
 // What runs bundles, and what whoever writes a runner of another kind needs; its suite is in `@osbert/bundles/testing`.
 export { exitCodes } from "./runners/action-output.js";

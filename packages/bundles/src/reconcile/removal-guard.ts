@@ -1,12 +1,12 @@
 import { fingerprint } from "../identity/service-id.js";
 import type { Observation } from "./observation.js";
-import type { HeldRemoval, MissingReason, SourceData } from "./records.js";
+import type { HeldRemoval, SourceData } from "./records.js";
 import type { Rules } from "./rules.js";
 
 /** A spec that was active and that a reading lacks. */
 export interface Removal {
   readonly spec: string;
-  readonly reason: MissingReason;
+  readonly reason: string;
 }
 
 /**
@@ -27,9 +27,9 @@ const namedSpecs = 100;
 export function guardRemovals(
   removals: readonly Removal[],
   active: number,
-  data: SourceData,
+  data: Pick<SourceData, "generation" | "guard">,
   { id, completeness }: Pick<Observation, "id" | "completeness">,
-  { guard: rules }: Rules,
+  { guard: rules }: Pick<Rules, "guard">,
   now: number,
 ): GuardRuling {
   if (!isMass(removals.length, active, rules)) return { kind: "go", released: null };

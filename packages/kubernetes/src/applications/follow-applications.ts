@@ -1,0 +1,232 @@
+import { serviceUse } from "@osbert/broker";
+import {
+  type Journal,
+  RetryLater,
+  type TypedKind,
+  type TypedOperation,
+  type TypedOperationChange,
+} from "@osbert/journal";
+import type { Cluster } from "../cluster/cluster.js";
+import { applicationKinds } from "./application-kinds.js";
+import { type CatalogCopy, nextData } from "./catalog-copy.js";
+import {
+  type ApplicationRecord,
+  applicationPart,
+  byItself,
+  type CatalogData,
+  type CatalogShape,
+  catalogKey,
+  type catalogKind,
+  catalogResource,
+  emptyCatalog,
+  type GrantRecord,
+  grantPart,
+  type StoredCatalog,
+} from "./catalog-records.js";
+import {
+  type CatalogChange,
+  type ReconcileRules,
+  reconcileApplications,
+  removedApplication,
+  withoutExpired,
+} from "./reconcile-applications.js";
+import type { WatchedApplications } from "./watch-applications.js";
+
+export interface FollowApplicationsPorts {
+  readonly journal: () => Journal;
+  readonly cluster: Cluster;
+  readonly copy: () => CatalogCopy;
+  /** `undefined`: this process does not watch (yet, or any more). */
+  readonly watched: () => WatchedApplications | undefined;
+  readonly rules: ReconcileRules;
+  readonly told?: (change: AppliedChange) => void;
+}
+
+/** What a run has changed, for those who watch. */
+export interface AppliedChange {
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+  readonly grants: number;
+  readonly held: CatalogData["held"];
+}
+
+/** If nothing hurries it. */
+const everyMs = 60_000;
+const againMs = 2_000;
+
+/**
+ * The operation that keeps what was seen of applications: one process of all does it, at a time, by what it sees itself. The order of effects: what came
+ * and changed is committed, some of it at a time; what is missing is looked for once more in the API server itself, one by one; what it says to be
+ * gone is committed as removed. Killed in between, the next run sees the rest.
+ */
+export function followApplications(ports: FollowApplicationsPorts): TypedKind<CatalogShape, typeof catalogKind> {
+  return {
+    deadlineMs: null,
+    run: (operation) => operation.poll("watching", ({ signal }) => followOnce(ports, operation, signal), { everyMs }),
+  };
+}
+
+async function followOnce(
+  ports: FollowApplicationsPorts,
+  operation: TypedOperation<CatalogShape, typeof catalogKind>,
+  signal: AbortSignal,
+): Promise<null | undefined> {
+  const watched = ports.watched();
+  if (watched === undefined) throw new RetryLater("nothing is watched here", { afterMs: againMs });
+  const copy = ports.copy();
+  const stored = await copy.refresh();
+  const { journal, rules } = ports;
+  const now = journal().now();
+  const change = reconcileApplications(stored, watched.seen, rules, now);
+  if (change === null) return undefined;
+  const applied = await apply(ports, operation, stored, change, now, signal);
+  await copy.refresh();
+  ports.told?.(applied);
+  return undefined;
+}
+
+/** Whether a process that sees this has to wait for nobody: what has been gone for long can. */
+export function isUrgent(change: CatalogChange | null, stored: StoredCatalog): boolean {
+  if (change === null) return false;
+  const { applications, grants, missing, held, isKnown } = change;
+  return (
+    applications.size + grants.size + missing.applications.length + missing.grants.length > 0 ||
+    (held.applications === null) !== (stored.data.held.applications === null) ||
+    (held.grants === null) !== (stored.data.held.grants === null) ||
+    isKnown !== stored.data.isKnown
+  );
+}
+
+/** There is an operation, and it looks now, in whichever process it runs. */
+export async function hurryApplications(journal: Journal): Promise<void> {
+  const decide = catalogResource.decide((resource) => {
+    const [open] = resource?.open ?? [];
+    const change =
+      open === undefined
+        ? { accept: [{ kind: catalogKey }] as const, ...(resource?.data == null && { data: emptyCatalog }) }
+        : { hurry: [open.id] };
+    return { result: null, change };
+  });
+  await journal.transact(catalogKey, decide, { by: byItself });
+}
+
+type Parts = NonNullable<TypedOperationChange<CatalogShape>["parts"]>;
+type Record = ApplicationRecord | GrantRecord | null;
+
+/** Of one commit. */
+const mostParts = 200;
+const mostBytes = 2_097_152;
+
+async function apply(
+  ports: FollowApplicationsPorts,
+  operation: TypedOperation<CatalogShape, typeof catalogKind>,
+  stored: StoredCatalog,
+  change: CatalogChange,
+  now: number,
+  signal: AbortSignal,
+): Promise<AppliedChange> {
+  const parts = new Map<string, Record>();
+  const forgotten = await forget(ports, change, now);
+  for (const [name, record] of forgotten) parts.set(applicationPart(name), record);
+  for (const [name, record] of change.applications) {
+    const before = stored.applications.get(name);
+    const isReplaced =
+      before !== undefined && before.removedAt === null && before.application.uid !== record.application.uid;
+    // A process that lags behind may see one that was replaced by what is kept.
+    if (!isReplaced || (await uidOf(ports, record, signal)) === record.application.uid)
+      parts.set(applicationPart(name), record);
+  }
+  for (const [part, record] of change.grants) parts.set(part, record);
+  const removed: string[] = [];
+  let isDone = true;
+  for (const record of change.missing.applications) {
+    const { name } = record.application;
+    if ((await uidOf(ports, record, signal)) === null) {
+      parts.set(applicationPart(name), removedApplication(record, now));
+      removed.push(name);
+    } else isDone = false;
+  }
+  for (const { grant } of change.missing.grants) {
+    const { kind, namespace, name } = grant;
+    const found = await ports.cluster.read(applicationKinds[kind].grants, { namespace, name }, { signal });
+    if (found === undefined) parts.set(grantPart(grant), null);
+    else isDone = false;
+  }
+  // What a person has confirmed counts until it is done.
+  const held = isDone ? change.held : stored.data.held;
+  const { isKnown } = change;
+  const isSameTold = JSON.stringify(held) === JSON.stringify(stored.data.held) && isKnown === stored.data.isKnown;
+  if (parts.size > 0 || !isSameTold) await write(operation, stored.data, parts, { held, isKnown }, now);
+  return {
+    changed: [...change.applications.keys()],
+    ...{ removed, grants: change.grants.size + change.missing.grants.length, held },
+  };
+}
+
+/** `null`: there is none of this name. */
+async function uidOf(
+  { cluster }: FollowApplicationsPorts,
+  { application: { kind, name } }: ApplicationRecord,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const found = await cluster.read(applicationKinds[kind].applications, { namespace: "", name }, { signal });
+  return found === undefined ? null : (found.metadata.uid ?? "");
+}
+
+async function forget({ journal, rules }: FollowApplicationsPorts, { expired }: CatalogChange, now: number) {
+  const forgotten = new Map<string, ApplicationRecord | null>();
+  const before = now - rules.retiredMs;
+  for (const record of expired) {
+    const { externalId, name } = record.application;
+    const used = new Set<string>();
+    for (const { service, removedAt } of record.services)
+      if (removedAt !== null && removedAt <= before && (await isUsed(journal(), service.id))) used.add(service.id);
+    const isWholeUsed = externalId !== null && (await isUsed(journal(), externalId));
+    const next = withoutExpired(record, ({ service }) => isWholeUsed || used.has(service.id), before);
+    if (next === null || next.services.length !== record.services.length) forgotten.set(name, next);
+  }
+  return forgotten;
+}
+
+async function isUsed(journal: Journal, serviceId: string): Promise<boolean> {
+  return (await serviceUse(journal, serviceId, 1)).isUsed;
+}
+
+/** With each commit go the parts that it has changed; that all is known goes with the last. */
+async function write(
+  operation: TypedOperation<CatalogShape, typeof catalogKind>,
+  before: CatalogData,
+  parts: ReadonlyMap<string, Record>,
+  last: Pick<CatalogData, "held" | "isKnown">,
+  now: number,
+): Promise<void> {
+  let data = before;
+  const bites = [...inBites(parts)];
+  for (const [index, bite] of bites.entries()) {
+    const expected = data.snapshot;
+    const isLast = index === bites.length - 1;
+    const changedAt = bite.size === 0 ? data.changedAt : now;
+    const next = nextData(data, [...bite.keys()], { changedAt, ...(isLast && last) });
+    await operation.change((resource) => {
+      if ((resource.data?.snapshot ?? 0) !== expected) throw new RetryLater("it was changed meanwhile", { afterMs: 0 });
+      return { data: next, parts: Object.fromEntries(bite) as Parts };
+    });
+    data = next;
+  }
+}
+
+function* inBites(parts: ReadonlyMap<string, Record>): Generator<ReadonlyMap<string, Record>> {
+  let bite = new Map<string, Record>();
+  let bytes = 0;
+  for (const [id, record] of parts) {
+    const size = JSON.stringify(record).length;
+    if (bite.size > 0 && (bite.size >= mostParts || bytes + size > mostBytes)) {
+      yield bite;
+      bite = new Map();
+      bytes = 0;
+    }
+    bite.set(id, record);
+    bytes += size;
+  }
+  yield bite;
+}
