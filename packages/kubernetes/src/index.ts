@@ -1,3 +1,17 @@
+export type { ApiCredentialsInput, GatewayUrl, SecretData } from "./applications/api-credentials.js";
+export type {
+  ApiEntry,
+  Application,
+  ApplicationKind,
+  ApplicationService,
+  CredentialsType,
+  SecretPlace,
+} from "./applications/application.js";
+export type { Applications, ApplicationsChange } from "./applications/applications.js";
+export type { AppliedChange } from "./applications/follow-applications.js";
+export type { ApplicationFinding, CatalogMapping } from "./applications/offer-applications.js";
+export type { ReconcileRules } from "./applications/reconcile-applications.js";
+export type { FoundService, Wiring, WiringFunctions, WiringPorts } from "./applications/wiring.js";
 export type {
   ApplyOptions,
   CallOptions,
@@ -18,3 +32,4 @@ export type { ClusterObject, ObjectKind, ObjectMetadata, ObjectPlace } from "./c
 export type { ClusterAccess } from "./cluster/credentials.js";
 export { type OpenClusterOptions, openCluster } from "./cluster/open-cluster.js";
 export type { WatchPace } from "./cluster/watch-pace.js";
+export { type EventServices, type EventServicesOptions, openEventServices } from "./events/event-services.js";

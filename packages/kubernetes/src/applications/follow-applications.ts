@@ -16,7 +16,7 @@ import {
   type CatalogData,
   type CatalogShape,
   catalogKey,
-  type catalogKind,
+  catalogKind,
   catalogResource,
   emptyCatalog,
   type GrantRecord,
@@ -103,7 +103,7 @@ export async function hurryApplications(journal: Journal): Promise<void> {
     const [open] = resource?.open ?? [];
     const change =
       open === undefined
-        ? { accept: [{ kind: catalogKey }] as const, ...(resource?.data == null && { data: emptyCatalog }) }
+        ? { accept: [{ kind: catalogKind }] as const, ...(resource?.data == null && { data: emptyCatalog }) }
         : { hurry: [open.id] };
     return { result: null, change };
   });

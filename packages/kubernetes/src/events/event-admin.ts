@@ -1,0 +1,83 @@
+import type { AdminRoutes } from "@osbert/broker";
+import { BrokerError } from "@osbert/protocol";
+import { readPaging, routeTable } from "@osbert/server";
+import type { ApplicationCatalog } from "../applications/application-catalog.js";
+import type { ApplicationRecord } from "../applications/catalog-records.js";
+import type { ApplicationFinding } from "../applications/offer-applications.js";
+
+/** What event services add to the admin API, beside what their wiring adds. */
+export const eventRoutes = [
+  ["GET", "/admin/v1/events/applications", "applications"],
+  ["GET", "/admin/v1/events/findings", "findings"],
+  ["POST", "/admin/v1/events/applications/confirm", "confirmRemoval"],
+] as const;
+
+export interface EventAdminPorts {
+  readonly catalog: Pick<ApplicationCatalog, "state" | "why" | "stored" | "confirm">;
+  readonly findings: () => readonly ApplicationFinding[];
+  readonly wiring: AdminRoutes | undefined;
+}
+
+const defaultLimit = 100;
+
+export function eventAdmin({ catalog, findings, wiring }: EventAdminPorts): AdminRoutes {
+  const table = routeTable(eventRoutes, "there is nothing at this path of the admin API for events");
+  const isOwn = (path: string) => eventRoutes.some(([, own]) => own === path);
+  return {
+    owns: (path) => path === "/admin/v1/events" || path.startsWith("/admin/v1/events/") || wiring?.owns(path) === true,
+    match(method, path) {
+      if (!isOwn(path) && wiring?.owns(path) === true) return wiring.match(method, path);
+      const { name } = table.match(method, path);
+      return {
+        name: `events ${name}`,
+        async respond(request) {
+          switch (name) {
+            case "applications":
+              return applicationsView(catalog, request.query);
+            case "findings":
+              return { items: findings().slice(0, mostFindings), count: findings().length };
+            case "confirmRemoval": {
+              const { body, by } = await request.action();
+              const { what, observation } = body;
+              if ((what !== "applications" && what !== "grants") || typeof observation !== "string")
+                throw new BrokerError(
+                  "bad-request",
+                  "what must be applications or grants, and observation the held one's",
+                );
+              const refusal = await catalog.confirm(what, observation, by);
+              if (refusal !== undefined) throw new BrokerError("conflict", refusal);
+              return { confirmed: observation };
+            }
+          }
+        },
+      };
+    },
+  };
+}
+
+const mostFindings = 1_000;
+
+function applicationsView({ stored, state, why }: EventAdminPorts["catalog"], query: URLSearchParams): object {
+  const { after = "", limit = defaultLimit } = readPaging(query);
+  const names = [...stored.applications.keys()].filter((name) => name > after).sort();
+  const page = names.slice(0, limit);
+  const { isKnown, changedAt, held } = stored.data;
+  return {
+    ...{ state, why, isKnown, changedAt: isKnown ? new Date(changedAt).toISOString() : null, held },
+    items: page.map((name) => applicationView(stored.applications.get(name) as ApplicationRecord)),
+    next: names.length > page.length ? (page.at(-1) ?? null) : null,
+  };
+}
+
+function applicationView({ application, removedAt, services, findings }: ApplicationRecord): object {
+  const { name, kind, displayName, externalId } = application;
+  return {
+    ...{ name, kind, displayName, externalId },
+    removedAt: removedAt === null ? null : new Date(removedAt).toISOString(),
+    services: services.map(({ service, removedAt: goneAt }) => ({
+      ...{ id: service.id, name: service.name, events: service.events, apis: service.apis.length },
+      removedAt: goneAt === null ? null : new Date(goneAt).toISOString(),
+    })),
+    findings,
+  };
+}
