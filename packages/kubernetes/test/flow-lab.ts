@@ -115,9 +115,14 @@ export async function flowBroker(options: FlowBrokerOptions): Promise<FlowBroker
   const wiring = createWiring({ cluster, settings, observe: (event) => void events.push(event) });
   const services = offered.map((name): Service => {
     const { readiness } = options;
+    const application = applicationOf(name);
+    const [service] = application.services;
+    if (service === undefined) throw new Error("an application of the tests offers something");
     const functions = wiring.functions({
-      application: { name },
-      service: { id: `${name}-events`, events: true, ...(readiness !== undefined && { readiness }) },
+      application,
+      service: { ...service, ...(readiness !== undefined && { readiness }) },
+      plan: { events: true, apis: false },
+      isOffered: true,
     });
     const parameters = {
       type: "object",
@@ -133,11 +138,11 @@ export async function flowBroker(options: FlowBrokerOptions): Promise<FlowBroker
     } as never);
   });
   const source: ServiceSource = {
-    open: ({ journal }) => wiring.open({ journal, applications }),
+    open: ({ journal }) => wiring.open({ journal, cluster, applications }),
     services,
     resolve: async () => undefined,
     audience: { has: () => true, version: () => "1", sees: () => true },
-    instanceMetadata: ({ platform, instance }) => wiring.instanceMetadata({ platform, instance, namespace: platform }),
+    instanceMetadata: async (address, serviceId) => wiring.instanceMetadata?.(address, serviceId),
     kinds: wiring.kinds,
     close: () => wiring.close(),
   };

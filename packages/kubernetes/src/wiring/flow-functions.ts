@@ -39,7 +39,9 @@ export interface FlowFunctionsPorts {
 /** What is offered: a service of an application, as it was when it was offered. */
 export interface OfferedService {
   readonly application: Pick<Application, "name">;
-  readonly service: Pick<ApplicationService, "id" | "events"> & { readonly readiness?: Readiness | null };
+  readonly service: Pick<ApplicationService, "id"> & { readonly readiness?: Readiness | null };
+  /** Whether the instance's plan gives events. */
+  readonly events: boolean;
 }
 
 type FlowFunctions = Pick<Service, "provision" | "update" | "deprovision">;
@@ -61,7 +63,10 @@ const lookEveryMs = (looks: number) => Math.min(30_000, 1_000 * 2 ** Math.min(10
  * What is done for an instance: a claim is put down, and what the follower of the namespace makes of it is waited for. The operation ends; the flow
  * lives on, and what becomes of it later never changes how the operation has ended.
  */
-export function flowFunctions(ports: FlowFunctionsPorts, { application, service }: OfferedService): FlowFunctions {
+export function flowFunctions(
+  ports: FlowFunctionsPorts,
+  { application, service, events }: OfferedService,
+): FlowFunctions {
   const { settings } = ports;
   const readiness = service.readiness ?? settings.readiness;
   return {
@@ -69,7 +74,7 @@ export function flowFunctions(ports: FlowFunctionsPorts, { application, service 
       const place = flowPlace(instance);
       const begunAt = await work.step("begin", () => ports.journal().now());
       await awaitGrant(ports, work, place, application.name, service.id);
-      if (!service.events) return;
+      if (!events) return;
       const delivery = toDelivery(parameters, place.namespace);
       await claimFlow(ports, work, "claim", place, { application: application.name, service: service.id, delivery });
       const wait = new FlowWait(ports, work, place, application.name, begunAt);
@@ -82,10 +87,11 @@ export function flowFunctions(ports: FlowFunctionsPorts, { application, service 
     },
     async update(work: Work, { instance, parameters, previous }: UpdateInput<AnyPlans, undefined>) {
       const place = flowPlace(instance);
-      if (!service.events) return;
+      // A plan without events, perhaps after one that had them.
+      if (!events) return releaseFlow(ports, work, place);
       const wanted = { application: application.name, service: service.id };
       const delivery = toDelivery(parameters, place.namespace);
-      await claimFlow(ports, work, "change the delivery", place, { ...wanted, delivery });
+      await claimFlow(ports, work, "claim", place, { ...wanted, delivery });
       const refused = await work.poll("delivered so", () => deliveredSo(ports, place, application.name), {
         everyMs: lookEveryMs,
       });
@@ -98,22 +104,24 @@ export function flowFunctions(ports: FlowFunctionsPorts, { application, service 
         updateRepeatable: false,
       });
     },
-    async deprovision(work: Work, { instance }: DeprovisionInput<AnyPlans, undefined>) {
-      const place = flowPlace(instance);
-      // Whatever was offered when the instance was made: a flow that never claimed has nothing to let go of, and says so for those who come late.
-      await work.step("release", async () => {
-        const released = { ...place, operation: operationNumber(work) };
-        await ports.journal().transact(
-          namespaceKey(place.namespace),
-          namespaceResource.decide((resource, now) => release(resource, released, now)),
-          { by: byEventFlow, parts: [flowPart(place.flow)] },
-        );
-        return null;
-      });
-      work.describe("waiting for the events to stop");
-      await work.poll("events have stopped", () => eventsHaveStopped(ports, place), { everyMs: lookEveryMs });
-    },
+    deprovision: (work: Work, { instance }: DeprovisionInput<AnyPlans, undefined>) =>
+      releaseFlow(ports, work, flowPlace(instance)),
   };
+}
+
+/** Whatever was offered when the instance was made: a flow that never claimed has nothing to let go of, and says so for those who come late. */
+async function releaseFlow(ports: FlowFunctionsPorts, work: Work, place: FlowPlace): Promise<void> {
+  await work.step("release", async () => {
+    const released = { ...place, operation: operationNumber(work) };
+    await ports.journal().transact(
+      namespaceKey(place.namespace),
+      namespaceResource.decide((resource, now) => release(resource, released, now)),
+      { by: byEventFlow, parts: [flowPart(place.flow)] },
+    );
+    return null;
+  });
+  work.describe("waiting for the events to stop");
+  await work.poll("events have stopped", () => eventsHaveStopped(ports, place), { everyMs: lookEveryMs });
 }
 
 /** #7193: what is late is waited for. Only what is known for sure to be missing, for long, fails. */

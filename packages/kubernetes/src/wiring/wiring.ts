@@ -1,6 +1,5 @@
-import type { Journal, OperationKinds } from "@osbert/journal";
-import type { InstanceMetadata } from "@osbert/protocol";
-import type { Applications } from "../applications/applications.js";
+import type { Journal } from "@osbert/journal";
+import type { Wiring, WiringPorts } from "../applications/wiring.js";
 import type { Cluster } from "../cluster/cluster.js";
 import { objectName } from "../cluster/object-name.js";
 import { followed } from "../flows/claims.js";
@@ -15,7 +14,7 @@ import {
 } from "../flows/flow-record.js";
 import { defaultFlowSettings, type FlowSettings } from "../flows/flow-settings.js";
 import type { FlowEvent, FlowObserver } from "../watch/flow-event.js";
-import { type FlowFunctionsPorts, flowFunctions, type OfferedService } from "./flow-functions.js";
+import { type FlowFunctionsPorts, flowFunctions } from "./flow-functions.js";
 import { FlowWatches } from "./flow-watches.js";
 import { byEventFlow, followNamespace } from "./follow-namespace.js";
 import { WakeUps } from "./wake-ups.js";
@@ -28,29 +27,8 @@ export interface WiringOptions {
   readonly random?: () => number;
 }
 
-/** What a wiring is given when its broker opens. */
-export interface WiringPorts {
-  readonly journal: Journal;
-  readonly applications: Applications;
-}
-
-/** Event flow as a source of services needs it. */
-export interface Wiring {
-  readonly kinds: OperationKinds;
-  readonly settings: FlowSettings;
-  open(ports: WiringPorts): Promise<void>;
-  functions(offered: OfferedService): ReturnType<typeof flowFunctions>;
-  /** How the flow of an instance is, for whoever asks for the instance. */
-  instanceMetadata(address: {
-    readonly platform: string;
-    readonly instance: string;
-    readonly namespace: string;
-  }): Promise<InstanceMetadata | undefined>;
-  close(): void;
-}
-
 /** Wires applications to namespaces: what instances claim, the followers of their namespaces make, keep and clear away. */
-export function createWiring(options: WiringOptions): Wiring {
+export function createWiring(options: WiringOptions): Wiring & { readonly settings: FlowSettings } {
   const { cluster, random = Math.random } = options;
   const settings: FlowSettings = { ...defaultFlowSettings, ...options.settings };
   const observers = [options.observe ?? []].flat();
@@ -87,9 +65,12 @@ export function createWiring(options: WiringOptions): Wiring {
       });
       opened = { ports, watches, wakeUps };
     },
-    functions: (offered) => flowFunctions(functionPorts, offered),
-    async instanceMetadata({ platform, instance, namespace }) {
+    functions: ({ application, service, plan }) =>
+      flowFunctions(functionPorts, { application, service, events: plan.events }),
+    changesPlans: true,
+    async instanceMetadata({ platform, instance }) {
       const flow = objectName("flow", platform, instance);
+      const namespace = platform;
       const resource = namespaceResource.resource(await journal().read(namespaceKey(namespace), [flowPart(flow)]));
       const record = resource?.parts.get(flowPart(flow));
       const ready = record === undefined ? undefined : conditionOf(record, "Ready");
