@@ -1,4 +1,5 @@
 import type { Journal } from "@osbert/journal";
+import { flowAdmin } from "../admin/flow-admin.js";
 import type { Wiring, WiringPorts } from "../applications/wiring.js";
 import type { Cluster } from "../cluster/cluster.js";
 import { objectName } from "../cluster/object-name.js";
@@ -14,6 +15,7 @@ import {
 } from "../flows/flow-record.js";
 import { defaultFlowSettings, type FlowSettings } from "../flows/flow-settings.js";
 import type { FlowEvent, FlowObserver } from "../watch/flow-event.js";
+import { flowAdminPorts } from "./flow-admin-ports.js";
 import { type FlowFunctionsPorts, flowFunctions } from "./flow-functions.js";
 import { FlowWatches } from "./flow-watches.js";
 import { byEventFlow, followNamespace } from "./follow-namespace.js";
@@ -68,6 +70,7 @@ export function createWiring(options: WiringOptions): Wiring & { readonly settin
     functions: ({ application, service, plan }) =>
       flowFunctions(functionPorts, { application, service, events: plan.events }),
     changesPlans: true,
+    admin: flowAdmin(flowAdminPorts(journal)),
     async instanceMetadata({ platform, instance }) {
       const flow = objectName("flow", platform, instance);
       const namespace = platform;

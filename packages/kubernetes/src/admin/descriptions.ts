@@ -1,0 +1,56 @@
+import {
+  anyObject,
+  boolean,
+  list,
+  nullable,
+  number,
+  object,
+  page,
+  type RouteDescription,
+  text,
+} from "@osbert/server/client";
+import type { FlowRouteName } from "./flow-routes.js";
+
+const refusal = nullable(object({ times: number, since: text, message: text }));
+
+const summary = { namespace: text, applications: list(text), broker: text, adopted: boolean } as const;
+
+const flow = object({
+  id: text,
+  instance: text,
+  application: text,
+  service: text,
+  since: text,
+  activated_at: nullable(text),
+  ready: text,
+  reason: text,
+  conditions: list(object({ type: text, status: text, reason: text, message: text, since: text })),
+});
+
+const wire = object({
+  application: text,
+  subscription: text,
+  state: text,
+  holders: list(text),
+  refused: refusal,
+  repairs: number,
+});
+
+const paging = ["after", "limit"] as const;
+
+/** What the routes of event flow take and answer: for a client. */
+export const flowDescriptions = {
+  namespaces: { query: paging, answer: page(object({ ...summary, flows: number })) },
+  namespace: {
+    answer: object({
+      ...summary,
+      broker_epoch: number,
+      linger_until: nullable(text),
+      refused: refusal,
+      flows: list(flow),
+      wires: list(wire),
+    }),
+  },
+  history: { query: paging, answer: page(object({ seq: number, at: text, kind: text, what: anyObject })) },
+  look: { answer: object({ namespace: text }) },
+} as const satisfies Readonly<Record<FlowRouteName, RouteDescription>>;
