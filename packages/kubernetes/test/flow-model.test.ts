@@ -72,10 +72,9 @@ class World {
     // The cluster itself is asked, not the copy.
     const pass = first.asks ? decidePass(stored, this.#observe(seen), { ...facts, evidence: this.#evidence() }) : first;
     if (diesAfter < 0) return { acted: true };
-    for (const action of pass.actions) {
-      if (action.kind === "remove" && action.what === "broker")
-        expect(this.data.holders, "a Broker is deleted that is claimed").toEqual([]);
-    }
+    // Who claims what is being deleted waits for the next one: but nothing begins to be deleted that is claimed.
+    const begins = this.data.broker.state !== "deleting" && pass.after.data.broker.state === "deleting";
+    if (begins) expect(this.data.holders, "a Broker that is claimed begins to be deleted").toEqual([]);
     this.#take(pass.change ?? undefined);
     for (const [at, action] of pass.actions.entries()) {
       if (at < diesAfter) this.act(action);
@@ -184,23 +183,25 @@ function applicationOf(instance: number): string {
   return instance < 2 ? "a" : "b";
 }
 
+const wholePass = { do: "pass", lags: 0, diesAfter: 100, freezes: false } as const;
+const anyPass = fc.record({
+  do: fc.constant("pass" as const),
+  lags: fc.nat(5),
+  diesAfter: fc.integer({ min: -1, max: 3 }),
+  freezes: fc.boolean(),
+});
+
+/** Deletions and what comes after them are rare among steps by chance: so time passes often, and half of the looks go well. */
 const steps = fc.oneof(
   {
-    weight: 3,
+    weight: 2,
     arbitrary: fc.record({ do: fc.constant("claim" as const), instance: fc.nat(2), freezes: fc.boolean() }),
   },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant("release" as const), instance: fc.nat(2) }) },
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      do: fc.constant("pass" as const),
-      lags: fc.nat(5),
-      diesAfter: fc.integer({ min: -1, max: 3 }),
-      freezes: fc.boolean(),
-    }),
-  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("release" as const), instance: fc.nat(2) }) },
+  { weight: 6, arbitrary: anyPass },
+  { weight: 6, arbitrary: fc.constant(wholePass) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("late" as const), which: fc.nat(5) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("time" as const) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("time" as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("user deletes" as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("user makes" as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("trigger" as const), there: fc.boolean() }) },
@@ -225,7 +226,7 @@ function play(world: World, story: readonly (typeof steps extends fc.Arbitrary<i
       if (action !== undefined) world.act(action);
       const claimed = world.lateClaims.splice(step.which % Math.max(1, world.lateClaims.length), 1)[0];
       if (claimed !== undefined) world.claim(claimed.instance, claimed.operation);
-    } else if (step.do === "time") world.now += 7;
+    } else if (step.do === "time") world.now += 100;
     else if (step.do === "user deletes") world.broker = undefined;
     else if (step.do === "user makes") world.userMakesBroker();
     else world.hasTrigger = step.there;
@@ -242,7 +243,7 @@ function play(world: World, story: readonly (typeof steps extends fc.Arbitrary<i
 
 test("#6342: whatever comes between, who claims has a Broker and one Subscription, and what nobody claims is gone", () => {
   fc.assert(
-    fc.property(fc.array(steps, { maxLength: 60 }), (story) => {
+    fc.property(fc.array(steps, { maxLength: 60, size: "max" }), (story) => {
       const world = new World();
       play(world, story);
       const wanted = [...world.asked].filter(([, asked]) => asked.wanted).map(([instance]) => instance);
