@@ -8,6 +8,7 @@ const conditions = ["@osbert/source"];
 // Node.js that runs it. The packages themselves are tested with every Node.js by tools/packages.test.ts.
 const withServers = [
   "{postgres,mysql}-*",
+  "api-server*",
   "several-processes",
   "admin-replicas",
   "platform-replicas",

@@ -1,13 +1,13 @@
-import { chmod, readFile, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { until } from "../../../tools/until.js";
+import { CredentialReader } from "../src/cluster/credentials.js";
 import { type Cluster, type ObjectKind, openCluster } from "../src/index.js";
 import { failureOf } from "./failure-of.js";
 import { type Answer, objectOf, ScriptedApiServer, status } from "./scripted-api-server.js";
 
 const configMaps: ObjectKind = { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
-const secrets: ObjectKind = { ...configMaps, kind: "Secret", plural: "secrets" };
 const place = { namespace: "here", name: "a" };
 const json: Answer = (_request, response) => void response.end(JSON.stringify(objectOf("a", 2, "x")));
 
@@ -322,13 +322,14 @@ describe("credentials", () => {
     server.next("other", (request) => request.socket.resetAndDestroy());
     server.next("other", (request, response) => void response.end(JSON.stringify(request.headers)));
     for (let n = 0; n < 3; n += 1) {
-      const error = await failureOf(cluster.create(secrets, { apiVersion: "v1", kind: "Secret", metadata: place }));
+      const error = await failureOf(
+        cluster.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata: place }),
+      );
       expect(inspect(error, { depth: 9, showHidden: true })).not.toContain("first-token");
     }
   });
 
   test("of a pod are its service account's", async () => {
-    const { mkdir } = await import("node:fs/promises");
     const folder = server.file("var/run/secrets/kubernetes.io/serviceaccount");
     await mkdir(folder, { recursive: true });
     await writeFile(`${folder}/token`, "of-the-pod\n");
@@ -346,6 +347,18 @@ describe("credentials", () => {
     } finally {
       process.env = before;
     }
+  });
+
+  test("that cannot be read for a moment are used on, and read again soon", async () => {
+    let now = 0;
+    const reader = new CredentialReader({ kind: "kubeconfig", file: server.kubeconfig }, () => now);
+    expect((await reader.get()).headers.authorization).toBe("Bearer first-token-of-all");
+    await writeFile(server.kubeconfig, "half of a");
+    now += 61_000;
+    expect((await reader.get()).headers.authorization).toBe("Bearer first-token-of-all");
+    await server.writeKubeconfig("token: second-token");
+    now += 6_000;
+    expect((await reader.get()).headers.authorization).toBe("Bearer second-token");
   });
 
   test("that lead nowhere are refused at the beginning", async () => {

@@ -36,7 +36,7 @@ export interface Cluster {
   log(place: ObjectPlace, options: LogOptions): Promise<string | undefined>;
   /**
    * Lists objects and follows what becomes of them, for as long as it is open: over closed connections, 410, 429, servers that restart. Holds of
-   * each what `keep` makes of it.
+   * each what `keep` makes of it. What is held goes only because the server says so of the object, in a complete list, or by not having the kind.
    */
   watch<Kept>(kind: ObjectKind, options: WatchOptions<Kept>): Watch<Kept>;
   /** Ends all watches and calls. */
@@ -102,7 +102,8 @@ export interface WatchChange<Kept> {
 
 /**
  * `starting`: nothing was listed yet. `current`: what is held is what the server had a moment ago. `behind`: the server has not been heard of for a
- * while; what is held is old. `no such kind`: the server does not know the kind; looked for again from time to time.
+ * while; what is held is old. `no such kind`: the server does not know the kind, and nothing is held; looked for again from time to time. `forbidden`, `too many`: what
+ * is held is old, if anything is; tried again from time to time.
  */
 export type WatchState = "starting" | "current" | "behind" | "no such kind" | "forbidden" | "too many";
 
@@ -111,7 +112,7 @@ export interface Watch<Kept> {
   readonly state: WatchState;
   /** Why it is not current, for a person. */
   readonly why: string | null;
-  /** Resolves when the first list was taken in, or it is known that there is no such kind. */
+  /** Resolves when the first list was taken in, or it is known that there is no such kind, or the watch is closed. Never rejects. */
   readonly started: Promise<void>;
   get(place: ObjectPlace): Kept | undefined;
   /** Of a namespace, or all. */

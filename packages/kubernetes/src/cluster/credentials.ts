@@ -44,6 +44,7 @@ const pluginMs = 30_000;
  */
 export class CredentialReader {
   readonly #access: ClusterAccess;
+  readonly #nowMs: () => number;
   #config: KubeConfig | undefined;
   #current: Credentials | undefined;
   #readAtMs = Number.NEGATIVE_INFINITY;
@@ -51,8 +52,9 @@ export class CredentialReader {
   #reading: Promise<Credentials> | undefined;
   #generation = 0;
 
-  constructor(access: ClusterAccess) {
+  constructor(access: ClusterAccess, nowMs: () => number = () => performance.now()) {
     this.#access = access;
+    this.#nowMs = nowMs;
   }
 
   /** Finds out whether there is a server to speak to at all, without asking plugins. */
@@ -60,17 +62,22 @@ export class CredentialReader {
     this.#config = await this.#load();
   }
 
-  /** As fresh as can be expected. Many callers, one reading. */
+  /** As fresh as can be expected. Many callers, one reading. What cannot be read now is used as it was: the server says whether it still counts. */
   async get(): Promise<Credentials> {
-    if (this.#current !== undefined && performance.now() < this.#readAtMs + freshMs) return this.#current;
-    return this.#readOnce();
+    const last = this.#current;
+    if (last === undefined) return this.#readOnce();
+    if (this.#nowMs() < this.#readAtMs + freshMs) return last;
+    return this.#readOnce().catch(() => {
+      this.#readAtMs = this.#nowMs() - freshMs + renewEveryMs;
+      return last;
+    });
   }
 
   /** The server does not know these: reads them anew, unless that was done since. `undefined`: it was just done, to no avail. */
   async renew(refused: Credentials): Promise<Credentials | undefined> {
     if (this.#current !== undefined && this.#current.generation !== refused.generation) return this.#current;
-    if (performance.now() < this.#renewedAtMs + renewEveryMs) return undefined;
-    this.#renewedAtMs = performance.now();
+    if (this.#nowMs() < this.#renewedAtMs + renewEveryMs) return undefined;
+    this.#renewedAtMs = this.#nowMs();
     this.#config = undefined;
     return this.#readOnce();
   }
@@ -97,7 +104,7 @@ export class CredentialReader {
     this.#config = user?.exec || user?.authProvider ? config : undefined;
     const headers = headersOf(options);
     const { ca, cert, key, passphrase, servername, rejectUnauthorized } = options;
-    this.#readAtMs = performance.now();
+    this.#readAtMs = this.#nowMs();
     this.#generation += 1;
     this.#current = {
       generation: this.#generation,

@@ -88,6 +88,7 @@ export class Transport {
     use: (exchange: Exchange) => Promise<Result>,
   ): Promise<Result> {
     const deadline = performance.now() + request.timeoutMs;
+    if (request.signal !== undefined) setMaxListeners(0, request.signal);
     let credentials = await this.#inTime(this.#credentials.get(), request, deadline);
     let mayRenew = true;
     let mayRepeat = request.method !== "POST" && request.body?.type !== "application/json-patch+json";
@@ -238,7 +239,8 @@ class Exchange {
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       this.#outgoing.once("response", resolve);
       this.#outgoing.on("error", (error: NodeJS.ErrnoException) => {
-        this.isStale = this.#why === undefined && this.#outgoing.reusedSocket && error.code === "ECONNRESET";
+        const isReset = error.code === "ECONNRESET" || error.code === "EPIPE";
+        this.isStale = isReset && this.#why === undefined && this.#outgoing.reusedSocket;
         reject(this.#failure(error));
       });
       this.#outgoing.once("close", () => reject(this.#failure(undefined)));
