@@ -71,7 +71,7 @@ describe("objects of a real API server", () => {
     "are listed in pages of one moment",
     async () => {
       const label = "many=yes";
-      const many = Array.from({ length: 1_100 }, (_one, n) => ({
+      const many = Array.from({ length: 501 }, (_one, n) => ({
         ...configMap(`many-${n}`, {}),
         metadata: { name: `many-${n}`, namespace, labels: { many: "yes" } },
       }));
@@ -82,7 +82,7 @@ describe("objects of a real API server", () => {
       }
       const names = new Set<string>();
       for await (const { metadata } of cluster.list(configMaps, { namespace, labels: label })) names.add(metadata.name);
-      expect(names.size).toBe(1_100);
+      expect(names.size).toBe(501);
     },
     120_000,
   );
@@ -146,6 +146,20 @@ describe("objects of a real API server", () => {
     expect(await cluster.read(configMaps, { namespace: "there-is-none", name: "a" })).toBeUndefined();
   });
 
+  onServer("that a quota has no room for are forbidden", async ({ kubectl }) => {
+    const own = freshNamespace("quota");
+    await cluster.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata: { name: own } });
+    await kubectl(["create", "quota", "none", "-n", own, "--hard=secrets=0"]);
+    const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "a", namespace: own } };
+    const refused = () =>
+      cluster.create(secrets, secret).then(
+        () => "",
+        (error: Error) => error.message,
+      );
+    await until("the quota to count", async () => (await refused()).includes("exceeded quota"));
+    expect((await failureOf(cluster.create(secrets, secret))).failure).toBe("forbidden");
+  });
+
   onServer("that are wrong are invalid, and a Secret is not quoted", async () => {
     const error = await failureOf(cluster.create(configMaps, configMap("Not A Name", {})));
     expect(error).toMatchObject({ failure: "invalid", status: 422 });
@@ -153,6 +167,43 @@ describe("objects of a real API server", () => {
     const secret = await failureOf(cluster.apply(secrets, type));
     expect(secret.failure).toBe("invalid");
     expect(secret.message).not.toContain("12345678");
+  });
+});
+
+describe("a webhook", () => {
+  onServer("that does not answer is told from a server that does not, and from a refusal", async ({ kubectl }) => {
+    const own = freshNamespace("webhook");
+    await cluster.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata: { name: own } });
+    const webhook = {
+      name: "nobody.osbert.example",
+      clientConfig: { url: "https://127.0.0.1:1/" },
+      rules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["configmaps"], operations: ["CREATE"] }],
+      namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": own } },
+      failurePolicy: "Fail",
+      sideEffects: "None",
+      admissionReviewVersions: ["v1"],
+    };
+    const kind = "ValidatingWebhookConfiguration";
+    await apply(kubectl, [
+      { apiVersion: "admissionregistration.k8s.io/v1", kind, metadata: { name: own }, webhooks: [webhook] },
+    ]);
+    let names = 0;
+    const create = () => {
+      names += 1;
+      return cluster.create(configMaps, {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: { name: `a${names}`, namespace: own },
+      });
+    };
+    await until("the webhook to be asked", async () =>
+      create().then(
+        () => false,
+        () => true,
+      ),
+    );
+    expect(await failureOf(create())).toMatchObject({ failure: "webhook unavailable", status: 500 });
+    await kubectl(["delete", "validatingwebhookconfiguration", own]);
   });
 });
 
@@ -300,20 +351,6 @@ describe("a watch of a real API server", () => {
     await kubectl(["create", "rolebinding", "plain", "-n", own, "--clusterrole=view", "--user=plain"]);
     await until("the right", async () => watch.state === "current");
     plain.close();
-  });
-
-  onServer("of a quota that is full does not hide the refusal", async ({ kubectl }) => {
-    const own = freshNamespace("quota");
-    await cluster.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata: { name: own } });
-    await kubectl(["create", "quota", "none", "-n", own, "--hard=secrets=0"]);
-    const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "a", namespace: own } };
-    const refused = () =>
-      cluster.create(secrets, secret).then(
-        () => "",
-        (error: Error) => error.message,
-      );
-    await until("the quota to count", async () => (await refused()).includes("exceeded quota"));
-    expect((await failureOf(cluster.create(secrets, secret))).failure).toBe("forbidden");
   });
 });
 
