@@ -63,6 +63,7 @@ const leftOut = [
 const longest = [
   ...[
     "engine-conformance",
+    "cluster",
     "crash",
     "packages",
     "tutorial",
