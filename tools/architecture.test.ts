@@ -13,7 +13,7 @@ test("every file that ARCHITECTURE.md names is there", () => {
   expect(named.filter((path) => !existsSync(join(root, "packages", path)))).toEqual([]);
 });
 
-test.each(["broker", "bundles", "platform"])(
+test.each(["broker", "bundles", "platform", "kubernetes"])(
   "the picture of %s has the layers of the table, those above before those that they import",
   (room) => {
     const [, picture = ""] = new RegExp(`## Inside ${room}\\n+\`\`\`\\n(.*?)\`\`\``, "s").exec(page) ?? [];
