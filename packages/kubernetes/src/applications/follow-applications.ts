@@ -131,8 +131,8 @@ async function apply(
   for (const [name, record] of change.applications) {
     const before = stored.applications.get(name);
     const isReplaced =
-      before !== undefined && before.removedAt === null && before.application.uid !== record.application.uid;
-    // A process that lags behind may see one that was replaced by what is kept.
+      before !== undefined && (before.removedAt !== null || before.application.uid !== record.application.uid);
+    // A process that lags behind may see one that is gone, or was replaced by what is kept.
     if (!isReplaced || (await uidOf(ports, record, signal)) === record.application.uid)
       parts.set(applicationPart(name), record);
   }

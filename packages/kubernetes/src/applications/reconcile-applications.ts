@@ -142,7 +142,8 @@ function nextApplication(
   { application, kind, uid, generation, findings }: SeenApplication,
   now: number,
 ): ApplicationRecord | undefined {
-  if (before !== undefined && before.application.uid === uid && before.generation > generation) return undefined;
+  const isSameObject = before?.removedAt === null && before.application.uid === uid;
+  if (isSameObject && before.generation > generation) return undefined;
   // Of one that has become unreadable, what was offered stays.
   if (application === null) {
     const isKept = before !== undefined && before.removedAt === null && before.application.kind === kind;

@@ -1,0 +1,298 @@
+import { createBroker, type Service } from "@osbert/broker";
+import { createHandler } from "@osbert/broker/http";
+import { memoryStore } from "@osbert/journal/memory";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { until } from "../../../tools/until.js";
+import { applicationKinds } from "../src/applications/application-kinds.js";
+import type { FoundService, Wiring } from "../src/applications/wiring.js";
+import type { ObjectKind } from "../src/cluster/cluster-object.js";
+import { type EventServicesOptions, openEventServices } from "../src/events/event-services.js";
+import { MemoryCluster } from "./memory-cluster.js";
+
+const { kyma, osbert } = applicationKinds;
+const secretKind: ObjectKind = { group: "", version: "v1", kind: "Secret", plural: "secrets", namespaced: true };
+const events = { type: "Events" };
+const api = {
+  type: "API",
+  id: "api",
+  name: "Orders",
+  gatewayUrl: "http://gateway.example",
+  targetUrl: "https://shop.example",
+};
+
+/** Makes nothing, and notes of what. */
+function notes(more: Partial<Wiring> = {}) {
+  const made: string[] = [];
+  const note = (verb: string, { application, service, plan, isOffered }: FoundService) =>
+    void made.push(
+      `${verb} ${application.name} ${service.id} ${plan.events ? "events" : "apis"}${isOffered ? "" : " gone"}`,
+    );
+  const wiring: Wiring = {
+    kinds: {},
+    open: async () => undefined,
+    close: () => undefined,
+    functions: (found): Pick<Service, "provision" | "deprovision"> => ({
+      provision: async () => note("provision", found),
+      deprovision: async () => note("deprovision", found),
+    }),
+    ...more,
+  };
+  return { made, wiring };
+}
+
+async function start({
+  world = new MemoryCluster(),
+  store = memoryStore(),
+  ...more
+}: Partial<EventServicesOptions> & { world?: MemoryCluster; store?: ReturnType<typeof memoryStore> } = {}) {
+  const { made, wiring } = notes();
+  const source = openEventServices({ cluster: world.cluster, mapping: "services", wiring, ...more });
+  const broker = createBroker({ services: source, store, stderr: "nothing" });
+  await broker.start();
+  const stop = () => broker.stop({ drainMs: 1_000 });
+  onTestFinished(stop);
+  const credentials = ["shop", "other"].map((platform) => ({ username: platform, password: "secret", platform }));
+  const admin = { username: "admin", password: "of all" };
+  const handle = createHandler(broker, { credentials, admin: { credentials: [admin] } });
+  const ask = async (
+    method: string,
+    path: string,
+    given: { body?: object; as?: string; headers?: Record<string, string> } = {},
+  ) => {
+    const who = path.startsWith("/admin") ? "admin:of all" : `${given.as ?? path.split("/")[1]}:secret`;
+    const headers: Record<string, string> = {
+      "x-broker-api-version": "2.17",
+      authorization: `Basic ${Buffer.from(who).toString("base64")}`,
+      ...given.headers,
+    };
+    const body = new TextEncoder().encode(given.body === undefined ? "" : JSON.stringify(given.body));
+    const answer = await handle({ method, url: path, header: (name) => headers[name.toLowerCase()], body });
+    const text = Buffer.from(answer.body).toString();
+    return { status: answer.status, headers: answer.headers, body: text === "" ? undefined : JSON.parse(text) };
+  };
+  const plans = async (namespace: string): Promise<readonly string[]> => {
+    const { status, body } = await ask("GET", `/${namespace}/v2/catalog`);
+    if (status !== 200) return [`${status}`];
+    return body.services.flatMap((service: { plans: { id: string }[] }) => service.plans.map(({ id }) => id));
+  };
+  const sees = (namespace: string, ids: readonly string[]) =>
+    until(
+      `${namespace} sees ${ids.join(", ")}`,
+      async () => JSON.stringify(await plans(namespace)) === JSON.stringify(ids),
+    );
+  const instance = (namespace: string, id: string) => `/${namespace}/v2/service_instances/${id}`;
+  const ofService = (id: string) => ({ service_id: id, plan_id: `${id}-plan` });
+  const provision = (namespace: string, id: string, serviceId: string) =>
+    ask("PUT", instance(namespace, id), { body: { ...ofService(serviceId), organization_guid: "o", space_guid: "s" } });
+  const deprovision = (namespace: string, id: string, serviceId: string) =>
+    ask("DELETE", `${instance(namespace, id)}?${new URLSearchParams(ofService(serviceId))}`);
+  const bind = (namespace: string, id: string, binding: string, ids: object, more: object = {}) =>
+    ask("PUT", `${instance(namespace, id)}/service_bindings/${binding}`, { body: { ...ids, ...more } });
+  return { world, store, made, source, broker, ask, plans, sees, provision, deprovision, bind, ofService, stop };
+}
+
+/** An application with as many services of events as are named. */
+function application(
+  world: MemoryCluster,
+  name: string,
+  services: readonly string[],
+  entries: readonly object[] = [events],
+) {
+  world.put(kyma.applications, name, { services: services.map((id) => ({ id, name: id, entries })) });
+}
+
+function grant(world: MemoryCluster, namespace: string, name: string, services?: readonly string[]) {
+  world.put(kyma.grants, name, services === undefined ? {} : { services: services.map((id) => ({ id })) }, namespace);
+}
+
+describe("a broker of what applications offer", () => {
+  test("each namespace sees what it was granted, under an ETag of its own, as that changes", async () => {
+    const { world, sees, ask } = await start();
+    application(world, "commerce", ["a", "b"]);
+    grant(world, "shop", "commerce");
+    grant(world, "other", "commerce", ["b"]);
+    await sees("shop", ["a-plan", "b-plan"]);
+    await sees("other", ["b-plan"]);
+    const [shop, other] = [await ask("GET", "/shop/v2/catalog"), await ask("GET", "/other/v2/catalog")];
+    expect(shop.headers.etag).not.toBe(other.headers.etag);
+    application(world, "commerce", ["a", "b", "c"]);
+    await sees("shop", ["a-plan", "b-plan", "c-plan"]);
+    const asked = { headers: { "if-none-match": other.headers.etag ?? "" } };
+    expect((await ask("GET", "/other/v2/catalog", asked)).status).toBe(304);
+    world.delete(kyma.grants, "commerce", "shop");
+    await sees("shop", ["404"]);
+  });
+
+  test("the credentials of one namespace do not open another", async () => {
+    const { world, sees, ask } = await start();
+    application(world, "commerce", ["a"]);
+    grant(world, "shop", "commerce");
+    grant(world, "other", "commerce");
+    await sees("shop", ["a-plan"]);
+    expect((await ask("GET", "/other/v2/catalog", { as: "shop" })).status).toBe(401);
+    expect((await ask("GET", "/v2/catalog", { as: "shop" })).status).toBe(401);
+  });
+
+  test("before anything could be listed, platforms are asked to come again, and told no empty catalog", async () => {
+    const world = new MemoryCluster();
+    world.become("no such kind");
+    application(world, "commerce", ["a"]);
+    grant(world, "shop", "commerce");
+    const { sees, plans, provision } = await start({ world });
+    expect(await plans("shop")).toEqual(["503"]);
+    expect((await provision("shop", "i1", "a")).status).toBe(503);
+    world.become("current");
+    await sees("shop", ["a-plan"]);
+  });
+
+  test("after a restart with a server that is down, what was offered is offered, to whom it was granted", async () => {
+    const { world, store, sees, stop } = await start();
+    application(world, "commerce", ["a", "b"]);
+    grant(world, "shop", "commerce", ["a"]);
+    await sees("shop", ["a-plan"]);
+    await stop();
+    world.become("behind");
+    const again = await start({ world, store });
+    expect(await again.plans("shop")).toEqual(["a-plan"]);
+    expect((await again.provision("shop", "i1", "a")).status).toBe(201);
+  });
+
+  test("a server that answers with empty lists takes nothing away, until a person says so", async () => {
+    const { world, sees, ask, plans } = await start();
+    for (const name of ["one", "two", "three"]) {
+      application(world, name, [name]);
+      grant(world, "shop", name);
+    }
+    const all = ["one-plan", "three-plan", "two-plan"];
+    await sees("shop", all);
+    world.become("emptied");
+    const applications = async () => (await ask("GET", "/admin/v1/events/applications")).body;
+    await until("the removal is held", async () => (await applications()).held.applications?.count === 3);
+    expect(await plans("shop")).toEqual(all);
+    expect((await applications()).held.grants).toMatchObject({ count: 3, of: 3 });
+    const confirm = async (what: string, observation: string) =>
+      ask("POST", "/admin/v1/events/applications/confirm", { body: { what, observation, reason: "moved" } });
+    expect((await confirm("applications", "another")).status).toBe(409);
+    const { held } = await applications();
+    expect((await confirm("grants", held.grants.observation)).status).toBe(200);
+    await sees("shop", ["404"]);
+    expect((await confirm("applications", held.applications.observation)).status).toBe(200);
+    await until("they are gone", async () =>
+      (await applications()).items.every(({ removedAt }: { removedAt: string | null }) => removedAt !== null),
+    );
+    world.become("current");
+    await sees("shop", all);
+  });
+
+  test("an instance of an application that is gone can be deleted, also after a restart", async () => {
+    const { world, store, sees, provision, stop } = await start();
+    application(world, "commerce", ["a", "b"]);
+    application(world, "later", ["c"]);
+    grant(world, "shop", "commerce");
+    await sees("shop", ["a-plan", "b-plan"]);
+    expect((await provision("shop", "i1", "a")).status).toBe(201);
+    expect((await provision("shop", "i2", "b")).status).toBe(201);
+    application(world, "commerce", ["a"]);
+    await sees("shop", ["a-plan"]);
+    world.delete(kyma.applications, "commerce");
+    world.delete(kyma.grants, "commerce", "shop");
+    await sees("shop", []);
+    expect((await provision("shop", "i3", "a")).status).toBe(400);
+    await stop();
+    const again = await start({ world, store });
+    expect((await again.deprovision("shop", "i1", "a")).status).toBe(200);
+    expect((await again.deprovision("shop", "i2", "b")).status).toBe(200);
+    expect(again.made).toEqual(["deprovision commerce a events gone", "deprovision commerce b events gone"]);
+    // Without instances and grants there is no such platform any more.
+    await until("the namespace is gone", async () => ["404", ""].includes((await again.plans("shop")).join()));
+  });
+
+  test("of two with one id the first has it, and what cannot be offered is told and holds up nothing", async () => {
+    const { world, source, sees } = await start();
+    application(world, "second", ["a"]);
+    grant(world, "shop", "second");
+    await sees("shop", ["a-plan"]);
+    application(world, "first", ["a", "b"]);
+    const entries = [events];
+    const parameters = { id: "bad", entries, authCreateParameterSchema: '{"type":"nonsense"}' };
+    world.put(kyma.applications, "third", { services: [parameters, { id: "good", entries }, { entries }] });
+    grant(world, "shop", "first");
+    grant(world, "shop", "third");
+    await sees("shop", ["b-plan", "a-plan", "good-plan"]);
+    expect(source.applications.service("a")?.application.name).toBe("second");
+    expect(source.findings.map(({ application: name, path }) => [name, path]).sort()).toEqual([
+      ["first", 'services "a"'],
+      ["third", 'services "bad"'],
+      ["third", "spec.services[2].id"],
+    ]);
+  });
+});
+
+describe("bindings", () => {
+  const secret = (password: string) => ({ data: { username: btoa("u"), password: btoa(password) } });
+  const own = {
+    apis: [
+      { name: "Orders", id: "o", targetUrl: "https://shop.example", credentials: { type: "Basic", secretName: "s" } },
+    ],
+  };
+
+  test("of services give the gateway's address; events alone are not bindable", async () => {
+    const { world, sees, provision, bind, ofService, ask } = await start();
+    world.put(kyma.applications, "commerce", {
+      services: [
+        { id: "a", name: "a", entries: [api, events] },
+        { id: "b", name: "b", entries: [events] },
+      ],
+    });
+    grant(world, "shop", "commerce");
+    await sees("shop", ["a-plan", "b-plan"]);
+    const { services } = (await ask("GET", "/shop/v2/catalog")).body;
+    expect(services.map(({ bindable }: { bindable: boolean }) => bindable)).toEqual([true, false]);
+    await provision("shop", "i1", "a");
+    await provision("shop", "i2", "b");
+    expect((await bind("shop", "i1", "b1", ofService("a"))).body).toEqual({
+      credentials: { GATEWAY_URL: "http://gateway.example" },
+    });
+    expect((await bind("shop", "i1", "b2", ofService("a"), { parameters: { any: "thing" } })).status).toBe(400);
+    expect((await bind("shop", "i2", "b1", ofService("b"))).status).toBe(400);
+  });
+
+  test("read the Secret when they are made, wait for it, and a successor has what it holds by then", async () => {
+    const { world, sees, ask, bind } = await start({ secretNamespace: "secrets" });
+    world.put(osbert.applications, "crm", { services: [{ name: "orders", id: "orders", ...own }] });
+    world.put(osbert.grants, "any", { application: "crm" }, "shop");
+    await sees("shop", ["orders-api"]);
+    const ids = { service_id: "orders", plan_id: "orders-api" };
+    const body = { ...ids, organization_guid: "o", space_guid: "s" };
+    expect((await ask("PUT", "/shop/v2/service_instances/i1", { body })).status).toBe(201);
+    const path = "/shop/v2/service_instances/i1/service_bindings/b1";
+    expect((await ask("PUT", `${path}?accepts_incomplete=true`, { body: ids })).status).toBe(202);
+    const words = async () => (await ask("GET", `${path}/last_operation`)).body;
+    await until("it waits", async () => (await words()).description.includes("secrets/s"));
+    world.put(secretKind, "s", undefined, "secrets", secret("one"));
+    await until("it is bound", async () => (await words()).state === "succeeded");
+    const configuration = (answer: { body: { credentials: Record<string, string> } }) =>
+      JSON.parse(answer.body.credentials.CONFIGURATION ?? "").credentials;
+    const first = await ask("GET", path);
+    expect(first.body.credentials).toMatchObject({
+      CREDENTIALS_TYPE: "basic",
+      ORDERS_O_TARGET_URL: "https://shop.example",
+    });
+    expect(configuration(first)).toEqual({ username: "u", password: "one" });
+    world.put(secretKind, "s", undefined, "secrets", secret("two"));
+    const second = await bind("shop", "i1", "b2", ids, { predecessor_binding_id: "b1" });
+    expect(configuration(second)).toEqual({ username: "u", password: "two" });
+    expect(configuration(await ask("GET", path))).toEqual({ username: "u", password: "one" });
+  });
+
+  test("are not made where the grant was taken back", async () => {
+    const { world, sees, provision, bind, ofService } = await start();
+    application(world, "commerce", ["a"], [api]);
+    grant(world, "shop", "commerce");
+    await sees("shop", ["a-plan"]);
+    await provision("shop", "i1", "a");
+    world.delete(kyma.grants, "commerce", "shop");
+    await sees("shop", []);
+    expect((await bind("shop", "i1", "b1", ofService("a"))).status).toBe(403);
+  });
+});
