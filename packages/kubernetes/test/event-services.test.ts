@@ -152,11 +152,53 @@ describe("a broker of what applications offer", () => {
     grant(world, "shop", "third");
     await sees("shop", ["b-plan", "a-plan", "good-plan"]);
     expect(source.applications.service("a")?.application.name).toBe("second");
-    expect(source.findings.map(({ application: name, path }) => [name, path]).sort()).toEqual([
-      ["first", 'services "a"'],
-      ["third", 'services "bad"'],
-      ["third", "spec.services[2].id"],
+    expect(source.findings.map(({ application: name, path }) => `${name}: ${path}`).sort()).toEqual([
+      'first: services "a"',
+      'third: services "bad"',
+      "third: spec.services[2].id",
     ]);
+  });
+});
+
+describe("several processes on one store", () => {
+  test("offer the same, whoever has written it, and write nothing where nothing has changed", async () => {
+    const one = await start();
+    const two = await start({ world: one.world, store: one.store });
+    application(one.world, "commerce", ["a"]);
+    grant(one.world, "shop", "commerce");
+    await one.sees("shop", ["a-plan"]);
+    await two.sees("shop", ["a-plan"]);
+    const etag = async ({ ask }: typeof one) => (await ask("GET", "/shop/v2/catalog")).headers.etag;
+    expect(await etag(one)).toBe(await etag(two));
+    const seq = async () => (await one.broker.journal.read("events.catalog"))?.data as { readonly snapshot: number };
+    const { snapshot } = await seq();
+    // Looked at anew, and all of it is as it was.
+    one.world.become("behind");
+    one.world.become("current");
+    grant(one.world, "other", "commerce");
+    await two.sees("other", ["a-plan"]);
+    expect((await seq()).snapshot).toBe(snapshot + 1);
+    await one.stop();
+    application(two.world, "commerce", ["a", "b"]);
+    await two.sees("shop", ["a-plan", "b-plan"]);
+  });
+});
+
+describe("what anybody may write", () => {
+  test("names of 253 characters, markup and megabytes are served, and every namespace goes on", async () => {
+    const { world, source, sees, ask, provision } = await start();
+    const long = "a".repeat(253);
+    application(world, long, ["l1"]);
+    application(world, `${long.slice(1)}b`, ["l2"]);
+    world.put(kyma.applications, "loud", {
+      ...{ description: "<img onerror=alert(1)>".repeat(100_000), labels: { "no label": {} }, tags: "none" },
+      services: [{ id: "x".repeat(300), entries: [events] }, { id: "ok", name: "<b>", entries: [events] }, null],
+    });
+    for (const name of [long, `${long.slice(1)}b`, "loud"]) grant(world, "shop", name);
+    await sees("shop", ["l1-plan", "l2-plan", "ok-plan"]);
+    expect(source.findings.length).toBeGreaterThan(4);
+    expect((await ask("GET", "/admin/v1/events/findings")).body.count).toBe(source.findings.length);
+    for (const id of ["l1", "l2", "ok"]) expect((await provision("shop", id, id)).status).toBe(201);
   });
 });
 

@@ -95,6 +95,13 @@ describe("what is kept of applications", () => {
     expect(step(held, seen(many, { grants: ["x", "y"] }), 3).data.held).toEqual({ applications: null, grants: null });
   });
 
+  test("what is held has another name when it is not the same any more, so that nobody confirms what he has not seen", () => {
+    const held = step(step(empty, seen(many), 1), seen(many.slice(5)), 2);
+    const observation = held.data.held.applications?.observation;
+    expect(step(held, seen(many.slice(5)), 3).data.held.applications?.observation).toBe(observation);
+    expect(step(held, seen(many.slice(6)), 3).data.held.applications?.observation).not.toBe(observation);
+  });
+
   test("what a person has confirmed goes", () => {
     const held = step(step(empty, seen(many), 1), seen([]), 2);
     const { applications } = held.data.held;

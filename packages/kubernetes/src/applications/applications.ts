@@ -1,7 +1,10 @@
 import type { WatchState } from "../cluster/cluster.js";
 import type { Application, ApplicationService } from "./application.js";
 
-/** What is known of applications and of who may have what of them, in this process, a moment ago. */
+/**
+ * What is known of applications and of who may have what of them: as it was committed to the journal, the same in all processes, and known after a
+ * restart. What a server has lost all at once is held there until a person says so, and is still here.
+ */
 export interface Applications {
   /** Of all that is watched for it, the worst. Unless it is `current`, that something is missing is no evidence. */
   readonly state: WatchState;

@@ -212,7 +212,7 @@ function rule(
   now: number,
 ): GuardRuling {
   const removals = ids.map((spec) => ({ spec, reason: "absent" }));
-  const observation = { id: before?.observation ?? String(now), completeness: "complete" } as const;
+  const observation = { id: String(now), completeness: "complete" } as const;
   return guardRemovals(removals, active, { generation: "", guard: before }, observation, { guard }, now);
 }
 

@@ -1,4 +1,4 @@
-import type { AdminRoutes, InstanceAddress, Service } from "@osbert/broker";
+import type { AdminRoutes, InstanceAddress, PlanDefinition, Service } from "@osbert/broker";
 import type { Journal, OperationKinds } from "@osbert/journal";
 import type { InstanceMetadata } from "@osbert/protocol";
 import type { Cluster } from "../cluster/cluster.js";
@@ -21,6 +21,8 @@ export interface Wiring {
   readonly changesPlans?: boolean;
   /** Said of every service. Its instances keep what `provision` returns as state; without a schema, any JSON object. */
   readonly service?: Pick<Service, "async" | "deadlineMs" | "hooks" | "state" | "prepare" | "prepareUpdate">;
+  /** Said of every plan, by what it gives. A schema of parameters that the application itself has comes first. */
+  plan?(gives: FoundService["plan"]): Pick<PlanDefinition, "async" | "maximumPollingDuration" | "provision" | "update">;
   /** Routes below `/admin/v1/events/`, beside those of applications. */
   readonly admin?: AdminRoutes;
 }

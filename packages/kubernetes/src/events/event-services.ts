@@ -183,7 +183,7 @@ class ApplicationServices implements EventServices {
       bindable: offer.isBindable,
       // The plans of one service of an application are parts of the same.
       planUpdateable: wiring.changesPlans === true && offer.revision === "own-1" && offer.plans.length > 1,
-      plans: Object.fromEntries(offer.plans.map((plan) => [plan.name, planOf(plan)])),
+      plans: Object.fromEntries(offer.plans.map((plan) => [plan.name, planOf(plan, wiring)])),
       deadlineMs: { bind: bindMs, ...wiring.service?.deadlineMs },
       provision: async (operation, input) => functions(input.instance.planId).provision?.(operation, input),
       update: async (operation, input) =>
@@ -214,8 +214,12 @@ interface Made {
 
 const noParameters: Schema = { type: "object", additionalProperties: false };
 
-function planOf({ id, description, metadata, isBindable, parameters }: ServiceOffer["plans"][number]): PlanDefinition {
+function planOf(
+  { id, description, metadata, isBindable, parameters, content }: ServiceOffer["plans"][number],
+  wiring: Wiring,
+): PlanDefinition {
   return {
+    ...wiring.plan?.({ events: content.events, apis: content.apis }),
     ...{ id, description, bindable: isBindable, bindingRotatable: isBindable },
     ...(Object.keys(metadata).length > 0 && { metadata }),
     ...(parameters !== null && { provision: parameters as Schema }),
