@@ -33,6 +33,8 @@ export interface ApplicationService {
   /** It sends events. */
   readonly events: boolean;
   readonly apis: readonly ApiEntry[];
+  /** Whether an instance is there only when its events flow (`required`), or as soon as all that it takes was accepted. Missing: as it is configured. */
+  readonly readiness?: "required" | "eventual";
   /** What a user has to give when an instance is made: a JSON Schema. */
   readonly parameters: Readonly<Record<string, unknown>> | null;
 }

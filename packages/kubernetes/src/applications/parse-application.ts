@@ -144,8 +144,17 @@ function ownService(
   return {
     ...described(fields, id, "provider"),
     ...{ id, events: fields.flag("events"), apis },
+    ...readinessOf(fields),
     parameters: parseSchema(fields.raw("parameters"), `${at}.parameters`, findings),
   };
+}
+
+function readinessOf(fields: FieldReader): Pick<ApplicationService, "readiness"> {
+  const readiness = fields.text("readiness", most.name);
+  if (readiness === "required" || readiness === "eventual") return { readiness };
+  if (readiness !== null)
+    fields.tell("readiness", `must be required or eventual, not ${quoted(readiness)}: it is left out`);
+  return {};
 }
 
 function ownEntry(entry: FieldReader, serviceId: string, index: number, options: ParseOptions): ApiEntry {

@@ -26,7 +26,7 @@ import {
   type WireRecord,
   wirePart,
 } from "../flows/flow-record.js";
-import type { FlowSettings, Readiness } from "../flows/flow-settings.js";
+import type { FlowSettings } from "../flows/flow-settings.js";
 import { type FlowPlace, flowPlace, operationNumber } from "./flow-place.js";
 import { byEventFlow } from "./follow-namespace.js";
 
@@ -39,7 +39,7 @@ export interface FlowFunctionsPorts {
 /** What is offered: a service of an application, as it was when it was offered. */
 export interface OfferedService {
   readonly application: Pick<Application, "name">;
-  readonly service: Pick<ApplicationService, "id"> & { readonly readiness?: Readiness | null };
+  readonly service: Pick<ApplicationService, "id" | "readiness">;
   /** Whether the instance's plan gives events. */
   readonly events: boolean;
 }

@@ -1,9 +1,11 @@
+import type { PlanDefinition } from "@osbert/broker";
 import type { Journal } from "@osbert/journal";
 import { flowAdmin } from "../admin/flow-admin.js";
 import type { Wiring, WiringPorts } from "../applications/wiring.js";
 import type { Cluster } from "../cluster/cluster.js";
 import { objectName } from "../cluster/object-name.js";
 import { followed } from "../flows/claims.js";
+import { deliverySchema } from "../flows/delivery.js";
 import {
   conditionOf,
   flowPart,
@@ -70,6 +72,7 @@ export function createWiring(options: WiringOptions): Wiring & { readonly settin
     functions: ({ application, service, plan }) =>
       flowFunctions(functionPorts, { application, service, events: plan.events }),
     changesPlans: true,
+    plan: ({ events }) => (events ? eventsPlan(settings) : {}),
     admin: flowAdmin(flowAdminPorts(journal)),
     async instanceMetadata({ platform, instance }) {
       const flow = objectName("flow", platform, instance);
@@ -89,6 +92,14 @@ export function createWiring(options: WiringOptions): Wiring & { readonly settin
       opened = undefined;
     },
   };
+}
+
+/** What users may say of the events of a plan; and platforms poll beyond the moment by which a provision has ended. */
+function eventsPlan({
+  softDeadlineMs,
+}: FlowSettings): Pick<PlanDefinition, "provision" | "update" | "maximumPollingDuration"> {
+  const parameters = { type: "object", properties: { delivery: deliverySchema }, additionalProperties: false } as const;
+  return { provision: parameters, update: parameters, maximumPollingDuration: Math.ceil(softDeadlineMs / 900) };
 }
 
 /** Whoever follows the namespace looks now. Where nobody does and an object of ours is left, somebody begins to: it was made by a process that came late. */
