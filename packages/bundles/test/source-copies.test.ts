@@ -1,7 +1,7 @@
 import { openJournal } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
 import { expect, onTestFinished, test } from "vitest";
-import { SourceCopies } from "../src/catalog/source-copies.js";
+import { SourceCopies, type SourceCopiesPorts } from "../src/catalog/source-copies.js";
 import { sourceResource } from "../src/catalog/source-resource.js";
 import { newSource, sourceKey } from "../src/reconcile/records.js";
 
@@ -9,7 +9,10 @@ const by = { actor: { type: "system", subject: "test" } } as const;
 const key = sourceKey("hub");
 
 /** A source in a journal, and what follows it. */
-async function followed(changed: (key: string) => Promise<void>) {
+async function followed(
+  changed: (key: string) => Promise<void>,
+  notTakenIn: SourceCopiesPorts["notTakenIn"] = () => undefined,
+) {
   const journal = await openJournal({ store: memoryStore(), kinds: {} });
   const write = async (generation: string) => {
     const data = newSource("hub", generation);
@@ -21,7 +24,7 @@ async function followed(changed: (key: string) => Promise<void>) {
   };
   await write("g1");
   await journal.start();
-  const copies = new SourceCopies({ journal: () => journal, changed });
+  const copies = new SourceCopies({ journal: () => journal, changed, notTakenIn });
   onTestFinished(async () => {
     copies.close();
     await journal.stop();
@@ -40,6 +43,26 @@ test("a change that could not be taken in comes again", async () => {
   await write("g2");
   await expect.poll(() => times, { timeout: 20_000 }).toBe(2);
   expect(copies.stored(key)?.data.generation).toBe("g2");
+});
+
+test("why a change could not be taken in was swallowed: it is told, each reason once", async () => {
+  const reasons = ["the store does not answer", "the store does not answer", "its revision is gone", null];
+  const told: (readonly [string, unknown])[] = [];
+  let times = 0;
+  const { copies, write } = await followed(
+    async () => {
+      const reason = reasons[times++] ?? null;
+      if (reason !== null) throw new Error(reason);
+    },
+    (source, error) => void told.push([source, error]),
+  );
+  await copies.follow(key);
+  await write("g2");
+  await expect.poll(() => times, { timeout: 20_000 }).toBe(reasons.length);
+  expect(told).toEqual([
+    [key, new Error("the store does not answer")],
+    [key, new Error("its revision is gone")],
+  ]);
 });
 
 test("a source that is about to be followed when the broker stops is not followed", async () => {

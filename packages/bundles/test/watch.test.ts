@@ -171,6 +171,14 @@ test("a first reading that takes long tells how far it is, in the log and to who
   ]);
 });
 
+test("a change that a process cannot take in is a warning in its log, with why", () => {
+  const lines: LoggedLine[] = [];
+  const write = (level: string) => (fields: object, message: string) => void lines.push({ level, message, ...fields });
+  const logger = { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+  logBundles(logger)({ kind: "source not taken in", source: "hub", why: "the store does not answer" });
+  expect(lines).toMatchObject([{ level: "warn", source: "hub", why: "the store does not answer" }]);
+});
+
 test("F5-6: readings that change nothing are not written, and count in the failure ratio all the same", async () => {
   let outcome: "complete" | "failed" = "complete";
   const bundles = await bundleFolder();

@@ -109,6 +109,7 @@ class Bundles implements BundleServices {
         await this.#configured.claim(key);
         await this.#building.run();
       },
+      notTakenIn: (key, error) => this.#tellSources.notTakenIn(key, error),
     });
     this.#configured = new ConfiguredSources({
       journal,

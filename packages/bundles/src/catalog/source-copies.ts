@@ -7,6 +7,8 @@ export interface SourceCopiesPorts {
   readonly journal: () => Journal;
   /** Another process, or this one, has changed a source, and the copy has it. If this rejects, it comes again. */
   readonly changed: (key: string) => Promise<void>;
+  /** A change could not be taken in, and is tried again. Told once for each reason, until it is taken in. */
+  readonly notTakenIn: (key: string, error: unknown) => void;
 }
 
 /** After a change that could not be taken in. */
@@ -78,12 +80,16 @@ export class SourceCopies {
 
   /** While the store does not answer, what is offered stays, and it is tried again. */
   async #takeIn(key: string, signal: AbortSignal): Promise<void> {
+    let told: string | undefined;
     while (!signal.aborted) {
       try {
         await this.get(key).refresh();
         await this.#ports.changed(key);
         return;
-      } catch {
+      } catch (error) {
+        // What a broker that stops cannot take in is taken in by the next one.
+        if (!signal.aborted && told !== String(error)) this.#ports.notTakenIn(key, error);
+        told = String(error);
         await sleep(againMs, undefined, { signal, ref: false }).catch(() => undefined);
       }
     }

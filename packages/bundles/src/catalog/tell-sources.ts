@@ -20,6 +20,7 @@ export interface TellSources {
   /** Nothing, if the change has no events. */
   readonly changed: (key: string, change: SourceChange, by: string) => void;
   readonly leftOut: (entry: CatalogEntry) => void;
+  readonly notTakenIn: (key: string, error: unknown) => void;
 }
 
 export function tellSources({ tell, nameOf, stored, now }: TellSourcesPorts): TellSources {
@@ -40,6 +41,10 @@ export function tellSources({ tell, nameOf, stored, now }: TellSourcesPorts): Te
     },
     leftOut({ source, spec, serviceId, current: { digest } }) {
       tell({ kind: "bundle left out", source: nameOf(sourceKey(source)), spec, serviceId, digest });
+    },
+    notTakenIn(key, error) {
+      const why = error instanceof Error ? error.message : String(error);
+      tell({ kind: "source not taken in", source: nameOf(key), why });
     },
   };
 }

@@ -9,8 +9,8 @@ import type { JobState } from "../runners/runner.js";
 
 /**
  * Everything about bundles that is worth telling, in one union, beside the events of the broker. Adapters turn it into logs and metrics.
- * Nothing here carries parameters, credentials, state or output of a bundle. But for `sources known` and `bundle left out`, each is told by the one process that
- * did it: what is told in all of them together was told once.
+ * Nothing here carries parameters, credentials, state or output of a bundle. But for `sources known`, `bundle left out` and `source not taken in`, each is told by
+ * the one process that did it: what is told in all of them together was told once.
  */
 export type BundleEvent =
   | SourceReading
@@ -18,6 +18,7 @@ export type BundleEvent =
   | SourceChanged
   | SourcesKnown
   | BundleLeftOut
+  | SourceNotTakenIn
   | SourceCollected
   | JobWatched
   | JobLeft
@@ -72,6 +73,16 @@ export interface BundleLeftOut {
   readonly spec: string;
   readonly serviceId: string;
   readonly digest: string;
+}
+
+/**
+ * What was committed of a source could not be made part of what this process offers: that stays as it was, and it is tried again every second.
+ * Told by the process that it happens in, once for each reason.
+ */
+export interface SourceNotTakenIn {
+  readonly kind: "source not taken in";
+  readonly source: string;
+  readonly why: string;
 }
 
 /** A pass of collection found something old enough to go. */

@@ -61,6 +61,7 @@ export function bundleMetrics(registry: Registry): BundleObserver {
         return;
       }
       case "bundle left out":
+      case "source not taken in":
       case "source reading":
       case "source collected":
         return;

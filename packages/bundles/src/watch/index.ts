@@ -9,6 +9,7 @@ export type {
   KnownSource,
   SourceChanged,
   SourceCollected,
+  SourceNotTakenIn,
   SourceRead,
   SourceReading,
   SourcesKnown,

@@ -33,6 +33,11 @@ function linesOf(event: BundleEvent, news: ReadingNews): readonly Line[] {
       const message = "bundle is not offered: the store has lost its description; it is read again with its source";
       return [{ level: "error", message, fields: { source, spec, service: serviceId, digest } }];
     }
+    case "source not taken in": {
+      const message =
+        "a change of a source of bundles cannot be taken in; what is offered stays, and it is tried again";
+      return [{ level: "warn", message, fields: { source: event.source, why: event.why.slice(0, longestWhy) } }];
+    }
     case "source collected":
       return collectionLines(event.source, event.collection, event.dryRun);
     case "job ended": {
