@@ -1,5 +1,6 @@
 import { checkCatalog, type ServicePlan } from "@osbert/protocol";
 import { describe, expect, test } from "vitest";
+import { CatalogBuilder } from "../src/catalog/catalog-builder.js";
 import { buildCatalog, CatalogError, defineService, type Service } from "../src/index.js";
 import {
   bindBody,
@@ -278,4 +279,22 @@ test("CAT-35: a catalog of services that were in others before, or were checked 
   expect(() => buildCatalog([one, two, make("two")])).toThrow(
     /services\[2\]\.plans\[0\]\.id the id "two-small" is used by/,
   );
+});
+
+test("CAT-35: catalogs share the pieces that are the same in both, and each goes on answering what it did", () => {
+  const make = (id: string, description = "A test") =>
+    defineService({ ...{ id, name: id, description }, plans: { small: { id: `${id}-small`, description: "One" } } });
+  const services = Array.from({ length: 1_000 }, (_, index) => make(`service-${index}`));
+  const builder = new CatalogBuilder({ areChecked: true });
+  const first = builder.build(services);
+  const { body } = first;
+  expect(JSON.parse(body).services.map(({ id }: { id: string }) => id)).toEqual(services.map(({ id }) => id));
+  const second = builder.build(services.with(500, make("service-500", "Another")));
+  const known = new Set(first.pieces.pieces.map(({ buffer }) => buffer));
+  // All but its own block; what stands before and behind the services is made for each.
+  expect(second.pieces.pieces.filter(({ buffer }) => !known.has(buffer))).toHaveLength(3);
+  expect(first.body === body).toBe(true);
+  expect(second.body === body.replace(/("service-500","description":")A test/, "$1Another")).toBe(true);
+  const offerings = [...second.services.values()].map(({ offering }) => offering);
+  expect(offerings).toEqual(JSON.parse(second.body).services);
 });

@@ -69,14 +69,14 @@ test("F5-84: the catalog is rendered once for all who ask, and a change costs wh
   const readings: string[] = [];
   const { flow, services, get, reread } = await start(bundles, memoryStore(), readings);
   await expect.poll(async () => (await get()).body.services?.length, patiently).toBe(50);
-  const { bytes } = flow.broker.catalog;
+  const { pieces } = flow.broker.catalog;
   await get();
   await reread();
-  expect(flow.broker.catalog.bytes).toBe(bytes);
+  expect(flow.broker.catalog.pieces).toBe(pieces);
   const before = new Map((services.services ?? []).map((service) => [service.name, service]));
   await write(bundles, "b7", "Something else");
   await reread();
-  await expect.poll(() => flow.broker.catalog.bytes !== bytes, patiently).toBe(true);
+  await expect.poll(() => flow.broker.catalog.pieces !== pieces, patiently).toBe(true);
   const made = (services.services ?? []).filter((service) => before.get(service.name) !== service);
   expect(made.map(({ name }) => name)).toEqual(["b7"]);
 });

@@ -15,6 +15,7 @@ export { type JournalRefusal, journalRefusals, journalRetryAfterSeconds } from "
 export { LiveText } from "./http/live-text.js";
 export { type PagesOptions, pages, type Readiness } from "./http/pages.js";
 export { type Paging, readPaging } from "./http/paging.js";
+export { Pieces } from "./http/pieces.js";
 export { type Problem, problemAnswer } from "./http/problem.js";
 export { type JsonBody, largestBody, readJsonBody, readJsonObject } from "./http/read-json.js";
 export { requestIdentity, requestIdentityHeader } from "./http/request-identity.js";

@@ -2,7 +2,7 @@ import { checkOffering, draft04, type Finding, type OfferingIds, type ServiceOff
 import { checkOrRefuse, compileOrRefuse, type Schema } from "@osbert/server/schemas";
 import { idProblem, maxCatalogIdBytes } from "../records/ids.js";
 import type { PlanDefinition, Service } from "../service/service.js";
-import { anything, type OfferedService, OfferedWhenNeeded, offer } from "./offered-service.js";
+import { type AnswerPart, anything, type OfferedService, OfferedWhenNeeded, offer } from "./offered-service.js";
 import { toOffering } from "./offering.js";
 import { publishedSchema, type SchemaDraft } from "./published-schema.js";
 
@@ -36,8 +36,7 @@ export interface BuildOptions extends CatalogOptions {
 export interface BuiltService {
   readonly draft: SchemaDraft | undefined;
   readonly offered: OfferedService;
-  /** Its part of the answer. Outside of the heap of JavaScript, which is looked through again and again. */
-  readonly bytes: Uint8Array;
+  readonly part: AnswerPart;
   readonly ids: OfferingIds;
   readonly findings: readonly Finding[];
 }
@@ -55,10 +54,10 @@ export function buildService(service: Service, options: BuildOptions): BuiltServ
   const offering = toOffering(service, (schema, place) => publish(schema, place, options, findings));
   findings.push(...checkIds(offering, service.revision), ...checkFunctions(service));
   const text = JSON.stringify(offering);
-  const bytes = Buffer.from(text);
+  const part: AnswerPart = { bytes: Buffer.from(text) };
   const offered =
     options.areChecked === true
-      ? new OfferedWhenNeeded(service, bytes)
+      ? new OfferedWhenNeeded(service, part)
       : offer(service, offering, (schema, what, place) => {
           try {
             if (schema === undefined) return anything;
@@ -82,7 +81,7 @@ export function buildService(service: Service, options: BuildOptions): BuiltServ
   const built: BuiltService = {
     draft: options.schemaDraft,
     offered,
-    bytes,
+    part,
     ids: { id, name, planIds: plans.map((plan) => plan.id) },
     findings: found.length === 0 ? noFindings : found,
   };

@@ -6,6 +6,8 @@ import type { BuiltService } from "./built-service.js";
 export interface CatalogBlock {
   readonly services: readonly Service[];
   readonly built: readonly BuiltService[];
+  /** All their parts of the answer, each with a comma before it. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
   /** Of all their parts of the answer. */
   readonly hash: string;
   /** Whether there is something to say of one of them. */
@@ -48,14 +50,31 @@ function newBlock(services: readonly Service[], from: number, build: (service: S
   const built = own.map(build);
   const hash = createHash("sha256");
   // Each is an object in JSON: it is seen where one ends and the next begins.
-  for (const { bytes } of built) hash.update(bytes);
+  for (const { part } of built) hash.update(part.bytes);
   return {
     services: own,
     built,
+    bytes: takeIn(built),
     hash: hash.digest("base64url"),
     hasFindings: built.some(({ findings }) => findings.length > 0),
   };
 }
+
+/** The parts of some services as one piece. They are parts of that from now on, and not in memory twice. */
+function takeIn(built: readonly BuiltService[]): Uint8Array<ArrayBuffer> {
+  const piece = new Uint8Array(built.reduce((sum, { part }) => sum + 1 + part.bytes.length, 0));
+  let at = 0;
+  for (const { part } of built) {
+    piece[at] = comma;
+    piece.set(part.bytes, at + 1);
+    const end = at + 1 + part.bytes.length;
+    part.bytes = piece.subarray(at + 1, end);
+    at = end;
+  }
+  return piece;
+}
+
+const comma = ",".charCodeAt(0);
 
 /** One service in so many begins a block: a change costs as many services as are in its block, and one look at each block. */
 const blockLength = 64;

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { checkUnique, type Finding } from "@osbert/protocol";
+import { Pieces } from "@osbert/server";
 import type { Service } from "../service/service.js";
 import { type BuildOptions, type BuiltService, buildService } from "./built-service.js";
-import { type BrokerCatalog, BuiltCatalog, CatalogAnswer, CatalogError } from "./catalog.js";
+import { type BrokerCatalog, BuiltCatalog, CatalogError } from "./catalog.js";
 import { type CatalogBlock, inBlocks } from "./catalog-blocks.js";
 import { LayeredMap } from "./layered-map.js";
 import type { OfferedService } from "./offered-service.js";
@@ -42,16 +43,14 @@ export class CatalogBuilder {
     if (errors.length > 0) throw new CatalogError(errors);
     this.#last = taken ?? nothingBuilt();
     const byId = taken?.byId ?? LayeredMap.of(new Map(builtOf(blocks).map(({ ids, offered }) => [ids.id, offered])));
-    return new BuiltCatalog(
-      {
-        services: new OfferedServices(blocks, byId),
-        retired: new Map(),
-        etag: etagOf(blocks),
-        changedAt: null,
-        warnings: findings.filter(({ level }) => level === "warning"),
-      },
-      new CatalogAnswer(() => answerOf(builtOf(blocks))),
-    );
+    return new BuiltCatalog({
+      services: new OfferedServices(blocks, byId),
+      retired: new Map(),
+      etag: etagOf(blocks),
+      changedAt: null,
+      warnings: findings.filter(({ level }) => level === "warning"),
+      pieces: answerOf(blocks),
+    });
   }
 }
 
@@ -115,21 +114,11 @@ function etagOf(blocks: readonly CatalogBlock[]): string {
   return `"${hash.digest("base64url").slice(0, 27)}"`;
 }
 
-/** Put together of bytes alone: as texts, thousands of services would be there three times for a moment. */
-function answerOf(built: readonly BuiltService[]): Uint8Array<ArrayBuffer> {
-  const [head, tail] = ['{"services":[', "]}"].map((text) => Buffer.from(text)) as [Buffer, Buffer];
-  const commas = Math.max(0, built.length - 1);
-  const length = built.reduce((sum, { bytes }) => sum + bytes.length, head.length + commas + tail.length);
-  const answer = new Uint8Array(length);
-  answer.set(head);
-  let at = head.length;
-  for (const [index, { bytes }] of built.entries()) {
-    if (index > 0) answer[at++] = comma;
-    answer.set(bytes, at);
-    at += bytes.length;
-  }
-  answer.set(tail, at);
-  return answer;
+/** The bytes of blocks as they are: thousands of services are in memory once, whatever catalogs they are in. */
+function answerOf(blocks: readonly CatalogBlock[]): Pieces {
+  const [head, tail] = ['{"services":[', "]}"].map((text) => new TextEncoder().encode(text)) as [Piece, Piece];
+  // Each begins with the comma that stands before it; the first has none.
+  return new Pieces([head, ...blocks.map(({ bytes }, index) => (index === 0 ? bytes.subarray(1) : bytes)), tail]);
 }
 
-const comma = ",".charCodeAt(0);
+type Piece = Uint8Array<ArrayBuffer>;

@@ -1,4 +1,5 @@
 import { BrokerError, type Finding } from "@osbert/protocol";
+import { Pieces } from "@osbert/server";
 import type { OfferedService } from "./offered-service.js";
 import { OfferedServices } from "./offered-services.js";
 
@@ -10,8 +11,10 @@ export interface BrokerCatalog {
   readonly retired: ReadonlyMap<string, OfferedService>;
   /** The answer to GET /v2/catalog, as it goes out. Made when it is asked for. */
   readonly body: string;
-  /** The same, encoded once, when it is first asked for. */
+  /** The same, encoded. Made each time that it is asked for: what goes out are the pieces. */
   readonly bytes: Uint8Array<ArrayBuffer>;
+  /** The same, in pieces, which it shares with the catalogs before and after it where they are the same. Put together once. */
+  readonly pieces: Pieces;
   /** Changes with the body. */
   readonly etag: string;
   /** When it was last changed, for all processes that offer it; `null`: that is not known. */
@@ -34,21 +37,6 @@ export class CatalogError extends Error {
   }
 }
 
-/** The answer to GET /v2/catalog, made when it is first asked for, and shared by catalogs that answer the same. */
-export class CatalogAnswer {
-  readonly #make: () => Uint8Array<ArrayBuffer>;
-  #bytes: Uint8Array<ArrayBuffer> | undefined;
-
-  constructor(make: () => Uint8Array<ArrayBuffer>) {
-    this.#make = make;
-  }
-
-  get bytes(): Uint8Array<ArrayBuffer> {
-    this.#bytes ??= this.#make();
-    return this.#bytes;
-  }
-}
-
 /**
  * A catalog with an answer. A class, and no object with functions of its own that get something: V8 keeps such functions, with all that they refer to, in
  * the object's shape, which stays until the whole heap is looked through.
@@ -59,15 +47,15 @@ export class BuiltCatalog implements BrokerCatalog {
   readonly etag: string;
   readonly changedAt: number | null;
   readonly warnings: readonly Finding[];
-  readonly #answer: CatalogAnswer;
+  readonly pieces: Pieces;
 
-  constructor(members: Omit<BrokerCatalog, "body" | "bytes">, answer: CatalogAnswer) {
+  constructor(members: Omit<BrokerCatalog, "body" | "bytes">) {
     this.services = members.services;
     this.retired = members.retired;
     this.etag = members.etag;
     this.changedAt = members.changedAt;
     this.warnings = members.warnings;
-    this.#answer = answer;
+    this.pieces = members.pieces;
   }
 
   get body(): string {
@@ -75,12 +63,12 @@ export class BuiltCatalog implements BrokerCatalog {
   }
 
   get bytes(): Uint8Array<ArrayBuffer> {
-    return this.#answer.bytes;
+    return this.pieces.whole();
   }
 
   with(changes: CatalogChanges): BuiltCatalog {
-    const { services, retired, etag, changedAt, warnings } = this;
-    return new BuiltCatalog({ services, retired, etag, changedAt, warnings, ...changes }, this.#answer);
+    const { services, retired, etag, changedAt, warnings, pieces } = this;
+    return new BuiltCatalog({ services, retired, etag, changedAt, warnings, pieces, ...changes });
   }
 }
 
@@ -97,6 +85,7 @@ export const unknownCatalog: BrokerCatalog = {
   retired: new Map(),
   body: "",
   bytes: new Uint8Array(),
+  pieces: new Pieces([]),
   etag: "",
   changedAt: null,
   warnings: [],

@@ -121,7 +121,7 @@ function catalog(broker: Broker, platform: string, request: WireRequest): Answer
   const unchanged =
     known !== undefined &&
     (known.trim() === "*" || known.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag));
-  return unchanged ? answer("unchanged", "", headers) : answer("fetched", catalog.bytes, headers);
+  return unchanged ? answer("unchanged", "", headers) : answer("fetched", catalog.pieces, headers);
 }
 
 const headersOf = new WeakMap<PublishedCatalog, Readonly<Record<string, string>>>();

@@ -45,12 +45,16 @@ export function refuse(end: HttpEnd, problem: Problem, request: FastifyRequest, 
   return send(reply, end.refuse(problem, { method: request.method, sent, tookMs: reply.elapsedTime }));
 }
 
-function send(reply: FastifyReply, { status, headers, body, live }: WireResponse): FastifyReply {
+function send(reply: FastifyReply, response: WireResponse): FastifyReply {
+  const { status, headers, live, pieces } = response;
   reply.code(status).headers(headers);
   const { raw } = reply.request;
   // The connection ends with it: a server that closes would wait for one that is kept, and its caller has nothing more to ask.
   if (live !== undefined)
     return reply.header("connection", "close").send(Readable.fromWeb(live.toStream() as NodeReadableStream));
+  if (pieces !== undefined && !isSendingMuch(raw))
+    return reply.header("content-length", String(pieces.byteLength)).send(pieces.toReadable());
+  const { body } = response;
   // Of an empty text Fastify would tell type and length: caches take those of a 304 for those of the body that they keep.
   if (!isSendingMuch(raw)) return reply.send(status === 304 ? undefined : body);
   const length = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;

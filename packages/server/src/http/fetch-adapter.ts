@@ -13,6 +13,11 @@ export function fetchAdapter(handle: Handler): (request: Request) => Promise<Res
     await drain(reader);
     if (answer.live !== undefined)
       return new Response(answer.live.toStream(), { status: answer.status, headers: answer.headers });
+    const { pieces } = answer;
+    if (pieces !== undefined) {
+      const headers = { ...answer.headers, "content-length": String(pieces.byteLength) };
+      return new Response(pieces.toStream(), { status: answer.status, headers });
+    }
     // Never on shared memory, which the types of a browser do not take.
     const text = answer.body.length === 0 ? null : (answer.body as string | Uint8Array<ArrayBuffer>);
     return new Response(text, { status: answer.status, headers: answer.headers });

@@ -6,6 +6,7 @@ import { type RequestWatch, watchRequest } from "../observe/watch-request.js";
 import type { Answer } from "./answer.js";
 import { headResponse } from "./head-response.js";
 import { LiveText } from "./live-text.js";
+import { Pieces } from "./pieces.js";
 import { type Problem, problemAnswer } from "./problem.js";
 import { requestIdentity, requestIdentityHeader } from "./request-identity.js";
 import type { WireRequest, WireResponse } from "./wire.js";
@@ -158,16 +159,38 @@ function checkAuthorization(authorization: string | undefined): void {
 
 function toWire({ status, body, headers }: Answer, requestId: string, method: string): WireResponse {
   const none = status === 304;
+  const pieces = body instanceof Pieces ? body : undefined;
   const live = body instanceof LiveText ? body : undefined;
-  const sent = none || live !== undefined ? "" : isText(body) ? body : JSON.stringify(body);
+  const sent = none || live !== undefined || pieces !== undefined ? "" : isText(body) ? body : JSON.stringify(body);
   // Written out, because it is done for every answer: spreading objects took a tenth of the catalog's time.
   const all: Record<string, string> = {};
   if (!none) all["content-type"] = "application/json";
   all[requestIdentityHeader] = requestId;
   if (headers !== undefined) for (const name in headers) all[name] = headers[name] as string;
   const response =
-    live === undefined ? { status, headers: all, body: sent } : { status, headers: all, body: sent, live };
+    pieces !== undefined
+      ? new ResponseInPieces(status, all, pieces)
+      : live !== undefined
+        ? { status, headers: all, body: sent, live }
+        : { status, headers: all, body: sent };
   return method === "HEAD" && !none ? headResponse(response) : response;
+}
+
+/** Whoever does not know of pieces has the body as ever. */
+class ResponseInPieces implements WireResponse {
+  readonly status: number;
+  readonly headers: WireResponse["headers"];
+  readonly pieces: Pieces;
+
+  constructor(status: number, headers: WireResponse["headers"], pieces: Pieces) {
+    this.status = status;
+    this.headers = headers;
+    this.pieces = pieces;
+  }
+
+  get body(): Uint8Array<ArrayBuffer> {
+    return this.pieces.whole();
+  }
 }
 
 /** JSON already. */

@@ -1,5 +1,6 @@
 import type { Peer } from "../authentication/authenticate.js";
 import type { LiveText } from "./live-text.js";
+import type { Pieces } from "./pieces.js";
 
 /** A request as any server can give it. */
 export interface WireRequest {
@@ -26,6 +27,8 @@ export interface WireResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON, or empty. */
   readonly body: string | Uint8Array<ArrayBuffer>;
+  /** The same body, for who can send it piece by piece: then the body, which is made when it is asked for, need not be. */
+  readonly pieces?: Pieces;
   /** In place of the body, which is empty then: what is told as it happens. */
   readonly live?: LiveText;
 }
