@@ -16,7 +16,7 @@ import {
   maxKnownPlans,
   type PlanIdentity,
   type RefusalCode,
-  type RevisionRecord,
+  type RevisionFacts,
   type ServiceRecord,
   type TombstoneRecord,
 } from "./records.js";
@@ -38,7 +38,8 @@ export interface AdmissionFacts {
 export type Admission =
   | {
       readonly kind: "admitted";
-      readonly record: RevisionRecord;
+      /** What is kept of it beside what was read. */
+      readonly facts: RevisionFacts;
       readonly idFrom: ServiceRecord["idFrom"];
       readonly current: CurrentRevision;
       readonly history: ServiceRecord["history"];
@@ -99,8 +100,7 @@ export function admitRevision(revision: Revision, facts: AdmissionFacts): Admiss
       ),
     };
   const specFingerprint = fingerprint(spec);
-  const record: RevisionRecord = {
-    ...{ digest, spec, artifact, parserVersion },
+  const kept: RevisionFacts = {
     serviceId: service.id,
     ref: facts.ref,
     version: version.version,
@@ -109,13 +109,13 @@ export function admitRevision(revision: Revision, facts: AdmissionFacts): Admiss
     readAt: now,
   };
   // Before it is accepted, so that a commit is never refused by the store for its size.
-  if (Buffer.byteLength(JSON.stringify(record)) > limits.jsonBytes - 1_024)
+  if (Buffer.byteLength(JSON.stringify({ digest, spec, artifact, parserVersion, ...kept })) > limits.jsonBytes - 1_024)
     return refused("too large", "", `the bundle's description is larger than ${limits.jsonBytes} bytes`);
   const name = facts.rules.identity.scheme === "legacy" ? legacyName(facts.source, spec.name) : spec.name;
   const current = { digest, version: version.version, at: now, name, fingerprint: specFingerprint, plans };
   return {
     kind: "admitted",
-    record,
+    facts: kept,
     idFrom: service.from,
     current,
     history: [{ digest, version: version.version, at: now }, ...history.filter((kept) => kept.digest !== digest)].slice(

@@ -1,7 +1,7 @@
 import { isKeepable } from "@osbert/journal";
 import type { SpecProblem } from "../formats/bundle-spec.js";
 import { type Admission, admitRevision } from "./admit-revision.js";
-import type { ChannelRef, Observation, RefSeen } from "./observation.js";
+import type { ChannelRef, Observation, RefSeen, Revision } from "./observation.js";
 import {
   type CandidateRecord,
   type MissingReason,
@@ -140,7 +140,7 @@ function takeInOne(
         plansInUse: facts.inUse.plans,
         now: facts.now,
       });
-      if (admission.kind === "admitted") admit(draft, spec, known, ref, admission, facts.now);
+      if (admission.kind === "admitted") admit(draft, spec, known, revision, ref, admission, facts.now);
       else {
         const { code, problems } = admission;
         const parserVersion = revision.parserVersion;
@@ -172,10 +172,8 @@ function takeInOne(
 function storeAgain(draft: SourceDraft, spec: string, known: ServiceRecord, seen: RefSeen, now: number): void {
   const { ref, serviceId, current } = known;
   if (seen.kind !== "read" || seen.revision.digest !== current.digest) return;
-  const { spec: content, digest, artifact, parserVersion } = seen.revision;
   const { version, plans, fingerprint } = current;
-  const facts = { ref, serviceId, version, plans, fingerprint, readAt: now };
-  draft.addRevision(spec, { digest, spec: content, artifact, parserVersion, ...facts });
+  draft.addRevision(spec, seen.revision, { ref, serviceId, version, plans, fingerprint, readAt: now });
   draft.tell("spec.recovered", `${current.digest} was not stored any more, and was read again`, spec);
 }
 
@@ -296,8 +294,9 @@ function admit(
   draft: SourceDraft,
   spec: string,
   known: SpecRecord | undefined,
+  revision: Revision,
   ref: ChannelRef,
-  { record, idFrom, current, history, knownPlans, remark }: Admission & { readonly kind: "admitted" },
+  { facts, idFrom, current, history, knownPlans, remark }: Admission & { readonly kind: "admitted" },
   now: number,
 ): void {
   const service = known?.kind === "service" ? known : null;
@@ -305,7 +304,7 @@ function admit(
   draft.put(spec, {
     kind: "service",
     ref,
-    serviceId: record.serviceId,
+    serviceId: facts.serviceId,
     idFrom,
     state,
     current,
@@ -319,7 +318,7 @@ function admit(
     confirmed: null,
   });
   // What was kept of this digest before is the same, and is not written again.
-  if (!service?.history.some(({ digest }) => digest === record.digest)) draft.addRevision(spec, record);
+  if (!service?.history.some(({ digest }) => digest === revision.digest)) draft.addRevision(spec, revision, facts);
   if (service === null) draft.tell("spec.added", `version ${current.version}, ${current.digest}`, spec);
   else {
     if (service.state.kind !== "active")

@@ -243,7 +243,10 @@ export interface TombstoneRecord {
 }
 
 /** A revision, as it is kept: written once, never changed, removed when nothing refers to it. */
-export interface RevisionRecord extends Revision {
+export interface RevisionRecord extends Revision, RevisionFacts {}
+
+/** What is decided of a revision that was read. */
+export interface RevisionFacts {
   readonly serviceId: string;
   readonly ref: ChannelRef;
   readonly version: string;

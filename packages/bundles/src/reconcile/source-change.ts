@@ -1,7 +1,10 @@
+import { MadeMap } from "./made-map.js";
+import type { Revision } from "./observation.js";
 import type { EventCode, ReconcileEvent } from "./reconcile-event.js";
 import {
   isOffered,
   isWithdrawn,
+  type RevisionFacts,
   type RevisionPart,
   type RevisionRecord,
   revisionPart,
@@ -12,7 +15,6 @@ import {
   type StoredSource,
   specState,
 } from "./records.js";
-import { TextMap } from "./text-map.js";
 
 /** What a decision changes of a source. */
 export interface SourceChange {
@@ -33,7 +35,8 @@ export interface SourceDraft {
   /** With what was changed so far. */
   spec(id: string): SpecRecord | undefined;
   put(id: string, record: SpecRecord | null): void;
-  addRevision(id: string, record: RevisionRecord): void;
+  /** What was read, and what is decided of it. */
+  addRevision(id: string, revision: Revision, facts: RevisionFacts): void;
   removeRevision(part: RevisionPart): void;
   tell(code: EventCode, why: string, spec?: string): void;
   /** With the data as they are from now on; snapshot and counts are seen to. */
@@ -42,7 +45,10 @@ export interface SourceDraft {
 
 export function draftOf({ data: before, specs: stored }: StoredSource): SourceDraft {
   const specs = new Map<string, SpecRecord | null>();
-  const revisions = new TextMap<RevisionPart, RevisionRecord | null>();
+  // Of what was read: a first reading has thousands of descriptions in memory, and none of them twice.
+  const revisions = new MadeMap<RevisionPart, AddedRevision | null, RevisionRecord | null>(
+    (added) => added && recordOf(added),
+  );
   const events: ReconcileEvent[] = [];
   const present = (id: string) => (specs.has(id) ? (specs.get(id) ?? undefined) : stored.get(id));
   return {
@@ -50,11 +56,11 @@ export function draftOf({ data: before, specs: stored }: StoredSource): SourceDr
     put(id, record) {
       if ((record ?? undefined) !== present(id)) specs.set(id, record);
     },
-    addRevision(id, record) {
-      revisions.set(revisionPart(id, record.digest), record);
+    addRevision(id, revision, facts) {
+      revisions.keep(revisionPart(id, revision.digest), { revision, facts });
     },
     removeRevision(part) {
-      revisions.set(part, null);
+      revisions.keep(part, null);
     },
     tell(code, why, spec) {
       const record = spec === undefined ? undefined : (present(spec) ?? stored.get(spec));
@@ -77,6 +83,16 @@ export function draftOf({ data: before, specs: stored }: StoredSource): SourceDr
       };
     },
   };
+}
+
+interface AddedRevision {
+  readonly revision: Revision;
+  readonly facts: RevisionFacts;
+}
+
+function recordOf({ revision, facts }: AddedRevision): RevisionRecord {
+  const { digest, spec, artifact, parserVersion } = revision;
+  return { digest, spec, artifact, parserVersion, ...facts };
 }
 
 /** Whether a source gives something else to the catalog with these data and these specs than it did. */
