@@ -85,7 +85,11 @@ export class Checkpoints {
 
   #start(): Worker {
     const { file, eval: isCode } = workerFile("checkpoint-worker");
-    const thread = new Worker(file, { workerData: this.#path, name: "osbert sqlite checkpoints", eval: isCode });
+    const thread = new Worker(file, {
+      ...{ workerData: this.#path, name: "osbert sqlite checkpoints", eval: isCode },
+      // It has next to nothing of its own.
+      resourceLimits: { maxYoungGenerationSizeMb: 1 },
+    });
     thread.unref();
     thread.on("message", () => this.#copied());
     const lose = () => {

@@ -10,6 +10,7 @@ type Batch = Extract<ToWriter, { kind: "batch" }>;
 /** So many ends of the thread within so long, and it is not started anew before the oldest of them is that long ago. */
 const mostEnds = 3;
 const endsWithinMs = 10_000;
+const youngMegabytes = 12;
 
 /**
  * The writer thread, seen from the main thread. If it ends unasked, whoever waits for it is told that the outcome is
@@ -78,7 +79,11 @@ export class WriterThread {
 
   #startWorker(): Worker {
     const { file, eval: isCode } = workerFile("writer-worker");
-    const worker = new Worker(file, { workerData: this.#settings, name: "osbert sqlite writer", eval: isCode });
+    const worker = new Worker(file, {
+      ...{ workerData: this.#settings, name: "osbert sqlite writer", eval: isCode },
+      // What a batch is made of is garbage when it is answered. By itself V8 lets a thread have 48 MB of that before it looks.
+      resourceLimits: { maxYoungGenerationSizeMb: youngMegabytes },
+    });
     this.#worker = worker;
     worker.on("message", (message: FromWriter) => this.#hear(worker, message));
     worker.on("error", (cause) => this.#lose(worker, this.#ended(cause)));
