@@ -54,7 +54,8 @@ export function buildService(service: Service, options: BuildOptions): BuiltServ
   const offering = toOffering(service, (schema, place) => publish(schema, place, options, findings));
   findings.push(...checkIds(offering, service.revision), ...checkFunctions(service));
   const text = JSON.stringify(offering);
-  const part: AnswerPart = { bytes: Buffer.from(text) };
+  // In memory of its own, until it is put into a block: a `Buffer` would share that with others, which stay, and would stay with them.
+  const part: AnswerPart = { bytes: new TextEncoder().encode(text) };
   const offered =
     options.areChecked === true
       ? new OfferedWhenNeeded(service, part)

@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import { withExamples } from "../examples-of.js";
 import { usualPlatformFile } from "../settings/load-platform.js";
 import { reportErrors } from "../user-error.js";
-import { runPlatform } from "./run-platform.js";
 
 /** `osbert platform serve`: runs a platform. */
 export function registerServePlatform(platform: Command): void {
@@ -14,6 +13,8 @@ export function registerServePlatform(platform: Command): void {
     )
     .argument("[file]", `the settings (default: ${usualPlatformFile}, if it is there)`)
     .action(async (file: string | undefined) => {
+      // Loaded only now: all other commands would wait for it, too.
+      const { runPlatform } = await import("./run-platform.js");
       await reportErrors(() => runPlatform(file));
       process.exit();
     });

@@ -6,6 +6,7 @@ import { realSystem, type System } from "../settings/system.js";
 import type { Settings } from "../settings/table.js";
 import { UserError } from "../user-error.js";
 import type { GeneratedCredential } from "./generated-credential.js";
+import { boundHeapGrowth } from "./heap-growth.js";
 import { createLog } from "./log.js";
 import { makeFolder } from "./make-folder.js";
 import { chooseStore, storeTrouble } from "./open-store.js";
@@ -51,6 +52,7 @@ export async function runServer<Values extends ServerSettings, Prepared>(
 ): Promise<void> {
   const hangUps = signals("SIGHUP");
   outliveReaders();
+  boundHeapGrowth();
   const system = realSystem();
   const started = program.load(file, system);
   const { settings } = started;

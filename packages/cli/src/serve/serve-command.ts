@@ -3,7 +3,6 @@ import { withExamples } from "../examples-of.js";
 import { operatorGroup } from "../operator-group.js";
 import { usualFile } from "../settings/load.js";
 import { reportErrors } from "../user-error.js";
-import { run } from "./run.js";
 
 /** `osbert serve`: runs a broker. */
 export function registerServe(program: Command): void {
@@ -16,6 +15,8 @@ export function registerServe(program: Command): void {
     )
     .argument("[file]", `the settings (default: ${usualFile}, if it is there)`)
     .action(async (file: string | undefined) => {
+      // Loaded only now: all other commands would wait for it, too.
+      const { run } = await import("./run.js");
       await reportErrors(() => run(file));
       // A module may have timers and connections of its own; they must not keep a broker from ending that has stopped.
       process.exit();
