@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
 import { createBroker, defineService } from "@osbert/broker";
 import { serve } from "@osbert/broker/http";
 import { type BundleSource, bundleServices, limitJobs, openProcessRunner, type Source } from "@osbert/bundles";
@@ -88,6 +89,8 @@ if (kind === "bare") {
     });
   });
 }
+// They answer by now. `osbert serve` does the same then, and says why.
+setFlagsFromString("--heap-growing-percent=30");
 process.stdin.on("end", () => process.exit(0)).resume();
 
 /** A source of one bundle, with what it runs. */

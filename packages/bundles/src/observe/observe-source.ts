@@ -11,6 +11,7 @@ import type { Digest, Source } from "../sources/source.js";
 import { SourceError } from "../sources/source-error.js";
 import { judgeBundle, type ParseBundle } from "./judge-bundle.js";
 import { TextRevision } from "./text-revision.js";
+import { TextShelf } from "./text-shelf.js";
 
 export interface ObserveRequest {
   /** Of the run: the observation's id. */
@@ -165,6 +166,7 @@ class Reading {
   #pauses = 0;
   #resolved = 0;
   #readLength = 0;
+  readonly #shelf = new TextShelf();
 
   constructor(request: ObserveRequest, limits: ObserveLimits, deadline: Deadline) {
     this.#request = request;
@@ -241,7 +243,8 @@ class Reading {
     if (signal.aborted) return;
     if (read.kind === "bundle") this.#readLength += read.text.length;
     const found = judgeBundle(read, digest, parse, parserVersion);
-    this.seen(ref, spec, found.kind === "read" ? { ...found, revision: new TextRevision(found.revision) } : found);
+    if (found.kind !== "read") this.seen(ref, spec, found);
+    else this.seen(ref, spec, { kind: "read", revision: new TextRevision(found.revision, this.#shelf) });
   }
 
   /** F5-38. A registry that does not show signatures has still shown the ref: that is not gone. */

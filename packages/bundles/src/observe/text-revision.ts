@@ -1,6 +1,6 @@
 import type { BundleSpec } from "../formats/bundle-spec.js";
-import { jsonBytes } from "../reconcile/json-bytes.js";
 import type { Revision } from "../reconcile/observation.js";
+import type { TextShelf } from "./text-shelf.js";
 
 /**
  * A revision whose description is kept as the bytes of its JSON, and made anew each time that it is asked for: a first reading holds those of thousands of
@@ -12,11 +12,11 @@ export class TextRevision implements Revision {
   readonly parserVersion: number;
   readonly #spec: Buffer;
 
-  constructor({ digest, artifact, parserVersion, spec }: Revision) {
+  constructor({ digest, artifact, parserVersion, spec }: Revision, shelf: TextShelf) {
     this.digest = digest;
     this.artifact = artifact;
     this.parserVersion = parserVersion;
-    this.#spec = jsonBytes(spec);
+    this.#spec = shelf.put(spec);
   }
 
   get spec(): BundleSpec {

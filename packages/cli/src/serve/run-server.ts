@@ -52,7 +52,6 @@ export async function runServer<Values extends ServerSettings, Prepared>(
 ): Promise<void> {
   const hangUps = signals("SIGHUP");
   outliveReaders();
-  boundHeapGrowth();
   const system = realSystem();
   const started = program.load(file, system);
   const { settings } = started;
@@ -64,6 +63,8 @@ export async function runServer<Values extends ServerSettings, Prepared>(
     await release();
     throw portTrouble(error, settings) ?? storeTrouble(error, address, program.migrateCommand);
   });
+  // Only now: what a start makes nearly all stays, and to look through it again and again would only take time.
+  boundHeapGrowth();
 
   const reloading = reloader({
     started,
