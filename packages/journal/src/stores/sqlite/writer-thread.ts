@@ -81,7 +81,7 @@ export class WriterThread {
     const { file, eval: isCode } = workerFile("writer-worker");
     const worker = new Worker(file, {
       ...{ workerData: this.#settings, name: "osbert sqlite writer", eval: isCode },
-      // What a batch is made of is garbage when it is answered. By itself V8 lets a thread have 48 MB of that before it looks.
+      // What a batch is made of is garbage when it is answered. By itself V8 takes up to 48 MB in each thread for what is as young.
       resourceLimits: { maxYoungGenerationSizeMb: youngMegabytes },
     });
     this.#worker = worker;
