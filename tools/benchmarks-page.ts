@@ -81,7 +81,7 @@ the absolute numbers beside it belong to this machine alone. A target that is mi
 ## The broker over HTTP
 
 \`${broker.command}\`, ${broker.tookSeconds} seconds: 64 connections, authenticated, SQLite at \`synchronous=FULL\`. The ceiling of reads and lifecycles is a bare Fastify
-server that returns the same body; that of provisions is what the journal alone accepts. Both run in turns, in rounds of less than a second; the
+server that sends the same bytes, head and body, without looking at who asks for what; that of provisions is what the journal alone accepts. Both run in turns, in rounds of less than a second; the
 ratio is the median of the rounds', and half of these are within the spread.
 
 ${rows("broker", "ceiling", broker.rows)}

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as after } from "node:timers/promises";
@@ -63,26 +64,27 @@ async function idle(): Promise<string> {
 let answer = (line: string): Promise<string> => Promise.reject(new Error(`nobody here knows what ${line} means`));
 
 if (kind === "bare") {
+  // The ceiling sends what the broker sends, head and body: what it leaves out is the work, and not the bytes.
   const broker = createBroker({ services, store: sqliteStore(join(folder, "unused.db")) });
-  const { bytes } = broker.catalog;
-  const last = JSON.stringify({ state: "succeeded", description: "provision succeeded" });
+  const { bytes, etag } = broker.catalog;
   const app = fastify();
-  const type = "application/json";
-  app.get("/v2/catalog", (_request, reply) => reply.header("content-type", type).send(bytes));
-  app.get("/v2/service_instances/:instance/last_operation", (_request, reply) =>
-    reply.header("content-type", type).send(last),
+  const identified = (reply: FastifyReply) =>
+    reply.header("content-type", "application/json").header("x-broker-api-request-identity", randomUUID());
+  app.get("/v2/catalog", (_request, reply) =>
+    identified(reply)
+      .header("etag", etag)
+      .header("cache-control", "no-cache")
+      .header("vary", "Authorization")
+      .send(bytes),
   );
   // What a lifecycle asks for, too: an operation that has succeeded at the first poll.
-  const accepted = JSON.stringify({ operation: "00000000000000000000-1" });
+  const last = JSON.stringify({ state: "succeeded" });
+  const accepted = JSON.stringify({ operation: "1-00000000000000000000" });
   for (const path of ["/v2/service_instances/:instance", "/v2/service_instances/:instance/service_bindings/:binding"]) {
-    const accept = (_request: unknown, reply: FastifyReply) =>
-      reply.code(202).header("content-type", type).send(accepted);
-    app.put(path, accept);
-    app.delete(path, accept);
+    app.put(path, (_request, reply) => identified(reply).code(202).send(accepted));
+    app.delete(path, (_request, reply) => identified(reply).code(202).send(accepted));
+    app.get(`${path}/last_operation`, (_request, reply) => identified(reply).send(last));
   }
-  app.get("/v2/service_instances/:instance/service_bindings/:binding/last_operation", (_request, reply) =>
-    reply.header("content-type", type).send(last),
-  );
   console.log(new URL(await app.listen({ port: 0, host: "127.0.0.1" })).port);
 } else if (kind === "broker") {
   const broker = createBroker({ services, store: sqliteStore(join(folder, file)), journal: { observe: count } });
