@@ -53,6 +53,20 @@ export const emptyState: ResourceState = {
   heldEpoch: 0,
 };
 
+/**
+ * A state as the text of a record. `dataText`: that of its data, where somebody has just written it. It is the larger half of most states, and
+ * not written twice.
+ */
+export function stateText(state: ResourceState, dataText: string | undefined): string {
+  if (dataText === undefined) return JSON.stringify(state);
+  const text = JSON.stringify({ ...state, data: 0 });
+  // The members of a state stand in the order in which it was first written.
+  return text.startsWith(beforeData) ? `${dataHead}${dataText}${text.slice(beforeData.length)}` : JSON.stringify(state);
+}
+
+const dataHead = '{"version":1,"data":';
+const beforeData = `${dataHead}0`;
+
 const known = new WeakMap<StoredRecord, ResourceState>();
 
 /** The state of a record, read from its text once: stores may answer the same record again and again. Nobody may change it. */

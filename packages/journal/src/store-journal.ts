@@ -145,7 +145,7 @@ export class StoreJournal implements Journal {
     return this.#transact(key, decide, options);
   }
 
-  async #transact<Result>(
+  #transact<Result>(
     key: string,
     decide: Decide<Result>,
     options: TransactOptions,
@@ -477,8 +477,15 @@ export class StoreJournal implements Journal {
         );
       // A little more than the time for which it is tried: the error of the last try says more than this one.
       const callOff = this.#clock.after(timeoutMs + 100, late);
-      work.then(callOff, callOff);
-      work.then(resolve, reject);
+      const given = (value: T) => {
+        callOff();
+        resolve(value);
+      };
+      const failed = (reason: unknown) => {
+        callOff();
+        reject(reason);
+      };
+      work.then(given, failed);
     });
   }
 }
@@ -499,5 +506,5 @@ function carefully(observe: Observe | undefined): Observe {
 
 function randomToken(): string {
   const id = randomUUID();
-  return `${id.slice(0, 8)}${id.slice(9, 13)}${id.slice(14, 18)}${id.slice(19, 23)}`;
+  return `${id.slice(0, 8)}${id.slice(24)}`;
 }

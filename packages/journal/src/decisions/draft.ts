@@ -16,7 +16,7 @@ import {
   type Wait,
 } from "../operation.js";
 import type { Resource, ResourceChange } from "../resource.js";
-import type { ResourceState } from "../state.js";
+import { type ResourceState, stateText } from "../state.js";
 import type { NewEntry } from "../store.js";
 import { checkChange, checkNewOperation } from "./check-decision.js";
 import { DraftParts, NeedsParts } from "./draft-parts.js";
@@ -67,6 +67,8 @@ export class Draft {
     readonly settleError?: unknown;
   }[] = [];
 
+  /** The data that a change has set last, and its text. */
+  #written: { readonly data: Json; readonly text: string } | undefined;
   /** The record has changed, and no entry tells of it. */
   #isQuiet = false;
   /** Operations are being ended that a change cancels. */
@@ -89,6 +91,12 @@ export class Draft {
     return this.entries.length === 0 && !this.#isQuiet;
   }
 
+  /** The state that it leads to, as the record keeps it. */
+  stateText(): string {
+    const written = this.#written;
+    return stateText(this.state, written?.data === this.state.data ? written?.text : undefined);
+  }
+
   /**
    * All that a decision asked for. Cancelled operations end when it is said what the resource is now, so that their ends build on that, and before
    * anything is accepted, which then comes after the end of what it replaces. `by`: the operation that asks for it.
@@ -98,7 +106,9 @@ export class Draft {
     if (change.data !== undefined) {
       const text = toJsonText(change.data, limits.jsonBytes, "the data of a resource");
       // A copy: what becomes of the caller's object later is the caller's business.
-      this.state = { ...this.state, data: JSON.parse(text) as Json };
+      const data = JSON.parse(text) as Json;
+      this.#written = { data, text };
+      this.state = { ...this.state, data };
     }
     if (change.labels !== undefined) {
       checkLabels(change.labels);

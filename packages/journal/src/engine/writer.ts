@@ -284,30 +284,24 @@ export class Writer {
    * committed (the entry carries its token) or that someone else was faster. Of a change without entries nothing tells which.
    */
   async #commit(change: Change, options: WriteOptions): Promise<Committed> {
-    let answersLost = 0;
+    let asked = 0;
     let askedAt = 0;
-    const outcome = await this.persist(
-      "commit",
-      async () => {
-        try {
-          askedAt = this.#ports.time.asks();
-          return await this.#ports.store.commit(change);
-        } catch (error) {
-          answersLost++;
-          throw error;
-        }
-      },
-      options,
-    );
+    const ask = () => {
+      asked++;
+      askedAt = this.#ports.time.asks();
+      return this.#ports.store.commit(change);
+    };
+    const outcome = await this.persist("commit", ask, options);
     if (outcome.kind === "committed") {
       this.#ports.time.learn(outcome.at, askedAt);
       return { kind: "committed", certain: true };
     }
-    if (answersLost === 0) return { kind: "conflict", mayBeMade: false };
+    // It is asked again only where an answer was lost.
+    if (asked === 1) return { kind: "conflict", mayBeMade: false };
     if (change.entries.length === 0) return { kind: "conflict", mayBeMade: true };
     const first = (change.expected?.seq ?? 0) + 1;
-    const ask = () => this.#ports.store.entries(change.key, { kind: "numbers", seqs: [first] });
-    const [entry] = await this.persist("read", ask, options);
+    const read = () => this.#ports.store.entries(change.key, { kind: "numbers", seqs: [first] });
+    const [entry] = await this.persist("read", read, options);
     if (entry?.token === change.token) return { kind: "committed", certain: false };
     return { kind: "conflict", mayBeMade: false };
   }
@@ -376,7 +370,7 @@ function toChange(draft: Draft, snapshot: Snapshot | null, tenure: Tenure, epoch
     key: draft.base.key,
     expected: snapshot === null ? null : { seq: snapshot.record.seq, epoch: snapshot.record.epoch },
     token: draft.base.token,
-    state: JSON.stringify(draft.state),
+    state: draft.stateText(),
     lane: laneOf(draft.state),
     epoch,
     lease: tenure.lease,
@@ -389,7 +383,7 @@ function toChange(draft: Draft, snapshot: Snapshot | null, tenure: Tenure, epoch
     removeLabels: withMark(labelsNotIn(before, after), wasPassedOver && !isPassedOver),
     deleteEntries: draft.deleteEntries,
     wake: tenure.wake,
-    ...(followed && { followed }),
+    followed,
   };
 }
 

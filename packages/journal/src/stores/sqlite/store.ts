@@ -68,6 +68,7 @@ export class EmbeddedStore implements SqliteStore {
   readonly #living = new Set<string>();
   readonly #listeners = new Set<WakeListener>();
   #opened: Opened | undefined;
+  #woken: { readonly what: Woken; readonly key: string | undefined }[] = [];
   #requests = 0;
   #transactions = 0;
 
@@ -152,7 +153,7 @@ export class EmbeddedStore implements SqliteStore {
   }
 
   async commit(change: Change): Promise<CommitOutcome> {
-    const { answer, now } = await this.#ask({ kind: "commit", change });
+    const { answer, now } = carriedOut(await this.#use().group.add({ kind: "commit", change }));
     if (answer !== true) return { kind: "conflict" };
     if (change.wake) this.#wake("work");
     if (change.followed) this.#wake("value", change.key);
@@ -226,7 +227,16 @@ export class EmbeddedStore implements SqliteStore {
 
   /** For all that makes something due, and for values: other journals on this store do not poll and hear of it in no other way. */
   #wake(what: Woken, key?: string): void {
-    for (const listener of this.#listeners) queueMicrotask(() => listener(what, key));
+    if (what === "work" && this.#woken.some((woken) => woken.what === "work")) return;
+    this.#woken.push({ what, key });
+    // One turn for all that a batch brings about: a task for each commit and listener costs as much as its answer.
+    if (this.#woken.length === 1) queueMicrotask(() => this.#tellWoken());
+  }
+
+  #tellWoken(): void {
+    const woken = this.#woken;
+    this.#woken = [];
+    for (const listener of this.#listeners) for (const { what, key } of woken) listener(what, key);
   }
 
   #use(): Opened {
@@ -244,9 +254,7 @@ export class EmbeddedStore implements SqliteStore {
   }
 
   async #ask(request: Request): Promise<Settled> {
-    const settled = await this.#use().group.add(request);
-    if (typeof settled.answer === "object" && "failed" in settled.answer) throw errorOf(settled.answer.failed);
-    return settled;
+    return carriedOut(await this.#use().group.add(request));
   }
 
   #groupFor(writer: WriterThread, clock: () => number, recent: Recent): Batcher<Request, Settled> {
@@ -270,6 +278,11 @@ export class EmbeddedStore implements SqliteStore {
     };
     return batcher({ run, maxItems: mostRequests, maxWeight: mostBytes, weightOf: requestWeight, inFlight: underWay });
   }
+}
+
+function carriedOut(settled: Settled): Settled {
+  if (typeof settled.answer === "object" && "failed" in settled.answer) throw errorOf(settled.answer.failed);
+  return settled;
 }
 
 function requestWeight(request: Request): number {
