@@ -17,6 +17,9 @@ export class PlanSchemas {
   /** A catalog's schemas are the same objects until it is read anew: to write one down again for each intent costs more than to check it. */
   readonly #hashes = new WeakMap<object, string>();
 
+  /** The one at the end of those: most intents of a time are of one plan, and need not put it there again. */
+  #last: { readonly key: string; readonly compiled: Compiled } | undefined;
+
   check(plan: ServicePlan, use: SchemaUse, parameters: Json): SchemaVerdict {
     const schema = schemaOf(plan.schemas, use);
     if (schema === undefined) return { kind: "fine" };
@@ -33,14 +36,19 @@ export class PlanSchemas {
   }
 
   #compile(schema: object): Compiled {
-    const key = this.#hashes.get(schema) ?? hash("sha256", JSON.stringify(schema), "base64");
-    this.#hashes.set(schema, key);
+    let key = this.#hashes.get(schema);
+    if (key === undefined) {
+      key = hash("sha256", JSON.stringify(schema), "base64");
+      this.#hashes.set(schema, key);
+    }
+    if (this.#last?.key === key) return this.#last.compiled;
     const compiled = this.#compiled.get(key) ?? compile(schema);
     // What was used last is at the end, and what is first goes.
     this.#compiled.delete(key);
     this.#compiled.set(key, compiled);
     const [oldest] = this.#compiled.keys();
     if (this.#compiled.size > mostKept && oldest !== undefined) this.#compiled.delete(oldest);
+    this.#last = { key, compiled };
     return compiled;
   }
 }

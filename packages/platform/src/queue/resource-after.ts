@@ -52,8 +52,9 @@ function partsAfter(
   before: InstanceResource["parts"] | undefined,
   written: InstanceChange["parts"],
 ): InstanceResource["parts"] {
+  if (written === undefined) return before ?? new Map();
   const parts = new Map<string, unknown>(before ?? []);
-  for (const [id, value] of Object.entries(written ?? {})) {
+  for (const [id, value] of Object.entries(written)) {
     if (value === null) parts.delete(id);
     else parts.set(id, value);
   }
