@@ -39,6 +39,8 @@ export function openForCheckpoints(path: string): Connection {
 /** A connection that cannot write, for point reads on the main thread. */
 export function openForReading(path: string): Connection {
   const database = new Database(path, { readonly: true, timeout: busyTimeoutMs, fileMustExist: true });
+  // Half of the driver's own: each commit of the writer empties it, and the system keeps the pages of the file anyway.
+  database.pragma("cache_size = -8000");
   database.pragma("trusted_schema = off");
   return database;
 }
