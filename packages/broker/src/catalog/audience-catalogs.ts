@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ServiceOffering } from "@osbert/protocol";
 import { BrokerError } from "@osbert/protocol";
+import { Pieces } from "@osbert/server";
 import type { BrokerCatalog } from "./catalog.js";
 import type { Audience } from "./service-source.js";
 
@@ -8,8 +9,8 @@ import type { Audience } from "./service-source.js";
 export interface PublishedCatalog {
   /** Changes with the bytes. */
   readonly etag: string;
-  /** The body, encoded. */
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** The body, encoded, in pieces. */
+  readonly pieces: Pieces;
   /** When it was last changed; `null`: that is not known. */
   readonly changedAt: number | null;
 }
@@ -50,13 +51,13 @@ export class AudienceCatalogs {
       if (plans.length > 0) services.push(plans.length === offering.plans.length ? offering : { ...offering, plans });
     }
     const bytes = new TextEncoder().encode(JSON.stringify({ services }));
-    return { bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"` };
+    return { pieces: new Pieces([bytes]), etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"` };
   }
 
   #keep(platform: string, made: Made): void {
     this.#drop(platform);
     this.#made.set(platform, made);
-    this.#bytes += made.published.bytes.length;
+    this.#bytes += made.published.pieces.byteLength;
     for (const oldest of this.#made.keys()) {
       if (this.#made.size <= mostPlatforms && this.#bytes <= mostBytes) return;
       this.#drop(oldest);
@@ -64,7 +65,7 @@ export class AudienceCatalogs {
   }
 
   #drop(platform: string): void {
-    this.#bytes -= this.#made.get(platform)?.published.bytes.length ?? 0;
+    this.#bytes -= this.#made.get(platform)?.published.pieces.byteLength ?? 0;
     this.#made.delete(platform);
   }
 }
@@ -72,7 +73,7 @@ export class AudienceCatalogs {
 interface Made {
   readonly of: BrokerCatalog["services"];
   readonly version: string;
-  readonly published: Pick<PublishedCatalog, "etag" | "bytes">;
+  readonly published: Pick<PublishedCatalog, "etag" | "pieces">;
 }
 
 /** Of a time that is not known, nobody can say that it is not the later one. */
