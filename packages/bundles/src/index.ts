@@ -62,14 +62,15 @@ export { newSource } from "./reconcile/records.js";
 export { type GuardRuling, guardRemovals, type Removal } from "./reconcile/removal-guard.js";
 export { defaultRules, type Grace, type Rules } from "./reconcile/rules.js";
 // What runs bundles, and what whoever writes a runner of another kind needs; its suite is in `@osbert/bundles/testing`.
-export { exitCodes } from "./runners/action-output.js";
-export { type ContainerRunnerOptions, openContainerRunner } from "./runners/container-runner.js";
+export { exitCodes, noOutput, readOutput } from "./runners/action-output.js";
+export { type ContainerRunnerOptions, openContainerRunner, pullFailure } from "./runners/container-runner.js";
 export { namePlace } from "./runners/jobs/name-place.js";
 export { limitJobs } from "./runners/limit-jobs.js";
 export { openProcessRunner, type ProcessRunnerOptions } from "./runners/process-runner.js";
+export { addressSecrets, redact, secretParts } from "./runners/redact.js";
 export type { Job, JobLimits, JobOperation, JobSecrets, JobState, KnownJob, Runner } from "./runners/runner.js";
 export { type RunnersByArtifact, runnerByArtifact } from "./runners/runner-by-artifact.js";
-export { RunnerError, type RunnerFailure, runnerFailures } from "./runners/runner-error.js";
+export { checkJobId, RunnerError, type RunnerFailure, runnerFailures } from "./runners/runner-error.js";
 // Which sources, and what of them: the settings, checked.
 export { type CompiledSelection, compileSelection } from "./selection/compile-selection.js";
 export { parseSources, type SourceSettings } from "./selection/parse-sources.js";
@@ -78,6 +79,7 @@ export type { ParsedSources, SettingFault, SourceConfig } from "./selection/sour
 
 // Where bundles lie, and what whoever writes a source of another kind needs.
 export { bundleLabels, bundleMediaTypes } from "./sources/bundle-media-types.js";
+export { readLayoutEntrypoint } from "./sources/image-layout.js";
 export {
   type CredentialsPlace,
   credentialsProblem,

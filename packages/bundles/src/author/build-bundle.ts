@@ -34,7 +34,7 @@ export async function buildBundle({ folder, spec, bytes }: BundleFolder): Promis
     throw new AuthorError(
       "a classic bundle (apb.yml) is an image; build it from its Dockerfile, with apb.yml in base64 as the label com.redhat.apb.spec",
     );
-  const files = blob(bundleMediaTypes.files, storedGzip(sameTar(await entriesOf(folder))));
+  const files = blob(bundleMediaTypes.files, storedGzip(await folderArchive(folder)));
   if (files.bytes.length > defaultSourceLimits.layerBytes)
     throw new AuthorError(`the files of ${folder} are more than ${defaultSourceLimits.layerBytes} bytes together`);
   const config = blob(bundleMediaTypes.config, bytes);
@@ -46,6 +46,11 @@ export async function buildBundle({ folder, spec, bytes }: BundleFolder): Promis
     layers: [describeBlob(files)],
   };
   return { manifest: blob(manifestMediaType, Buffer.from(JSON.stringify(manifest))), blobs: [config, files] };
+}
+
+/** The files of a folder as an archive that depends on them alone, not compressed. Git's own folder is left out. */
+export async function folderArchive(folder: string): Promise<Buffer> {
+  return sameTar(await entriesOf(folder));
 }
 
 /** A descriptor, as manifests and indexes have it. */

@@ -1,6 +1,6 @@
 // What a bundle's author does with a folder, in the order of the work. `osbert bundle` is made of it.
 export { AuthorError } from "./author-error.js";
-export { type BuiltBundle, buildBundle } from "./build-bundle.js";
+export { type BuiltBundle, buildBundle, folderArchive } from "./build-bundle.js";
 export { type BundleFolder, type FolderLint, lintFolder, openBundleFolder } from "./bundle-folder.js";
 export { lintBundle } from "./lint-bundle.js";
 export { type LocalRequest, localInput, planNamed } from "./local-input.js";

@@ -85,3 +85,13 @@ export async function readLayoutManifest(folder: string): Promise<LayoutManifest
   const manifest = parseManifest(await read(layoutPath(digest)));
   return manifest?.kind === "manifest" ? manifest : null;
 }
+
+/** The entry point of a layout's image. `null`: it has none, or the folder is no layout of an image. */
+export async function readLayoutEntrypoint(folder: string): Promise<readonly string[] | null> {
+  const manifest = await readLayoutManifest(folder);
+  if (manifest === null) return null;
+  const bytes = await readFile(join(folder, layoutPath(manifest.config.digest))).catch(() => Buffer.alloc(0));
+  const entrypoint = asObject(parseJsonObject(bytes)?.config)?.Entrypoint;
+  if (!Array.isArray(entrypoint) || entrypoint.length === 0) return null;
+  return entrypoint.every((word) => typeof word === "string") ? entrypoint : null;
+}
