@@ -12,6 +12,9 @@ export interface Image {
   /** The folder that is its root. */
   readonly root: string;
   readonly command: readonly string[];
+  /** Default: none. */
+  readonly entrypoint?: readonly string[];
+  readonly labels?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -25,7 +28,12 @@ export async function pushImage(registry: string, name: string, tag: string, ima
     JSON.stringify({
       architecture: arch,
       os: "linux",
-      config: { Cmd: image.command, Env: Object.entries({ PATH: "/bin", ...image.env }).map((pair) => pair.join("=")) },
+      config: {
+        Cmd: image.command,
+        Entrypoint: image.entrypoint,
+        Labels: image.labels,
+        Env: Object.entries({ PATH: "/bin", ...image.env }).map((pair) => pair.join("=")),
+      },
       rootfs: { type: "layers", diff_ids: [digest(layer)] },
     }),
   );
