@@ -76,6 +76,8 @@ function ownPod({ name, facts, job, image, command, files }: JobPlan, settings: 
   const helper = {
     image: settings.helperImage,
     imagePullPolicy: settings.imagePullPolicy,
+    // They print only why they could not do their work.
+    terminationMessagePolicy: "FallbackToLogsOnError",
     securityContext: {
       ...shutIn,
       readOnlyRootFilesystem: true,

@@ -29,7 +29,12 @@ export const podPlaces = {
 /** `prepare HAS_FILES`. Its image needs a busybox that needs no library, in its PATH. */
 export const prepareScript = `set -e
 umask 0
-cp "$(command -v busybox)" /osbert/busybox
+found=
+IFS=:
+for folder in $PATH; do if [ -z "$found" ] && [ -x "$folder/busybox" ]; then found=$folder/busybox; fi; done
+unset IFS
+[ -n "$found" ] || { echo "the helper image has no busybox" >&2; exit 1; }
+cp "$found" /osbert/busybox
 chmod 755 /osbert/busybox
 /osbert/busybox mkfifo -m 666 /osbert/out /osbert/err /osbert/word
 [ "$1" = no ] || /osbert/busybox tar -xzf /files/files.tar.gz -C /bundle
