@@ -1,6 +1,6 @@
+import { execFileSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -9,6 +9,7 @@ import { type Image, pushImage } from "../../../tools/cluster/image.js";
 import { apply, type Kubectl } from "../../../tools/cluster/kubectl.js";
 import type { ClusterFacts, NodeFacts } from "../../../tools/cluster/options.js";
 import { freshNamespace } from "../../../tools/cluster/test-cluster.js";
+import { findProgram } from "../../../tools/server-process.js";
 import { openCluster } from "../src/cluster/open-cluster.js";
 import { openPodExec } from "../src/cluster/pod-exec.js";
 import { openJobRunner } from "../src/jobs/job-runner.js";
@@ -20,6 +21,8 @@ export interface JobLab {
   readonly namespace: string;
   readonly kubectl: Kubectl;
   readonly node: NodeFacts;
+  /** Of the API server, as pods reach it. */
+  readonly url: string;
   /** Where the role of bundles counts: a namespace of a user. */
   readonly target: string;
   /** As another process would open it. */
@@ -28,10 +31,14 @@ export interface JobLab {
   options(): Promise<JobRunnerOptions>;
   /** A bundle of a file `run`. */
   bundle(program: string): Promise<Artifact>;
-  /** A classic image of busybox whose entry point is a script. */
-  classic(script: string): Promise<Artifact>;
+  /** A classic image of busybox, curl and scripts in /bin, `entrypoint` among them. */
+  classic(scripts: { readonly entrypoint: string } & Readonly<Record<string, string>>): Promise<Artifact>;
   /** An image of the own format, of busybox. */
-  image(files: Readonly<Record<string, string>>, image?: Partial<Image>): Promise<Extract<Artifact, { kind: "image" }>>;
+  image(
+    scripts: Readonly<Record<string, string>>,
+    image?: Partial<Image>,
+    programs?: readonly string[],
+  ): Promise<Extract<Artifact, { kind: "image" }>>;
   remove(): Promise<void>;
 }
 
@@ -59,10 +66,17 @@ export async function openJobLab(
     sandbox: sandboxes ? "classic" : "never",
     ...(sandboxes && { sandboxRole: sandboxRoleOf(namespace) }),
     ...(role !== undefined && { role }),
-    ...{ hostNetwork: true, graceMs: 1_000, readEveryMs: 0, cpu: { limit: "1", request: "10m" }, memoryRequest: "16Mi" },
+    // There is neither a proxy for services nor a name server: pods use the network of their node.
+    ...{
+      hostNetwork: true,
+      graceMs: 1_000,
+      readEveryMs: 0,
+      cpu: { limit: "1", request: "10m" },
+      memoryRequest: "16Mi",
+    },
   });
-  const image: JobLab["image"] = async (files, made = {}) => {
-    const root = busyboxRoot(files);
+  const image: JobLab["image"] = async (scripts, made = {}, programs = []) => {
+    const root = makeRoot(scripts, programs);
     try {
       const name = `suite/${randomUUID()}`;
       const pushed = await pushImage(node.registry, name, "1", { command: [], ...made, root });
@@ -76,7 +90,7 @@ export async function openJobLab(
     }
   };
   return {
-    ...{ namespace, kubectl, node, target, options, image },
+    ...{ namespace, kubectl, node, url: facts.url, target, options, image },
     runner: async (more = {}) => openJobRunner({ ...(await options()), ...more }),
     bundle: async (program) => {
       const hash = createHash("sha256").update(program).digest("hex");
@@ -84,7 +98,7 @@ export async function openJobLab(
       await writeFile(join(home, hash, "run"), program);
       return { kind: "files", repository: "suite", digest: `sha256:${hash}` };
     },
-    classic: (script) => image({ "entrypoint.sh": script }, { entrypoint: ["/bin/sh", "/entrypoint.sh"] }),
+    classic: (scripts) => image(scripts, { entrypoint: ["/bin/sh", "/bin/entrypoint"] }, ["curl"]),
     async remove() {
       cluster.close();
       await kubectl(["delete", "namespace", namespace, target, "--wait=false"]);
@@ -99,7 +113,10 @@ export const labLimits: JobLimits = {
 };
 
 /** An action of a bundle of the own format. */
-export function ownJob(artifact: Artifact, { limits = {}, ...job }: Partial<Omit<Job, "limits">> & { readonly limits?: Partial<JobLimits> } = {}): Job {
+export function ownJob(
+  artifact: Artifact,
+  { limits = {}, ...job }: Partial<Omit<Job, "limits">> & { readonly limits?: Partial<JobLimits> } = {},
+): Job {
   const id = randomUUID();
   return {
     ...{ id, action: "provision", artifact, operation: { key: "suite/instance", id } },
@@ -111,14 +128,26 @@ export function ownJob(artifact: Artifact, { limits = {}, ...job }: Partial<Omit
 }
 
 /** One of a classic bundle. */
-export function classicJob(artifact: Artifact, runtime: 1 | 2, { limits = {}, ...job }: Partial<Omit<Job, "limits">> & { readonly limits?: Partial<JobLimits> } = {}): Job {
+export function classicJob(
+  artifact: Artifact,
+  runtime: 1 | 2,
+  { limits = {}, ...job }: Partial<Omit<Job, "limits">> & { readonly limits?: Partial<JobLimits> } = {},
+): Job {
   const own = ownJob(artifact, { limits });
   return { ...own, spec: { ...spec, format: "apb", runtime, command: null }, ...job };
 }
 
 const spec: Job["spec"] = {
   ...{ format: "osbert", runtime: null, name: "suite", id: null, description: "A bundle", tags: [], bindable: true },
-  ...{ metadata: {}, bundleVersion: "1.0.0", async: "optional", plans: [], command: null, network: true, timeoutMs: null },
+  ...{
+    metadata: {},
+    bundleVersion: "1.0.0",
+    async: "optional",
+    plans: [],
+    command: null,
+    network: true,
+    timeoutMs: null,
+  },
   actions: ["provision", "update", "deprovision", "bind", "unbind"],
 };
 
@@ -139,36 +168,49 @@ function rightsOf(namespace: string, sandboxes: boolean, role: string | undefine
   if (!sandboxes)
     return [
       object("Role", "runner", { namespace }, jobRunnerRules),
-      { ...object("RoleBinding", "runner", { namespace }), subjects, roleRef: { apiGroup: rbac, kind: "Role", name: "runner" } },
+      {
+        ...object("RoleBinding", "runner", { namespace }),
+        subjects,
+        roleRef: { apiGroup: rbac, kind: "Role", name: "runner" },
+      },
     ];
   const roles = [sandboxRoleOf(namespace), ...(role === undefined ? [] : [role])];
   return [
     object("ClusterRole", sandboxRoleOf(namespace), {}, sandboxRules),
     object("ClusterRole", namespace, {}, sandboxRunnerRules(roles)),
-    { ...object("ClusterRoleBinding", namespace, {}), subjects, roleRef: { apiGroup: rbac, kind: "ClusterRole", name: namespace } },
+    {
+      ...object("ClusterRoleBinding", namespace, {}),
+      subjects,
+      roleRef: { apiGroup: rbac, kind: "ClusterRole", name: namespace },
+    },
   ];
 }
 
-function busyboxRoot(files: Readonly<Record<string, string>>): string {
+/** The root of an image: busybox, scripts, and programs of this machine with the libraries that they need. */
+function makeRoot(scripts: Readonly<Record<string, string>>, programs: readonly string[]): string {
   const root = mkdtempSync(join(tmpdir(), "osbert-image-"));
   for (const folder of ["bin", "etc", "tmp"]) mkdirSync(join(root, folder));
   copyFileSync("/bin/busybox", join(root, "bin", "busybox"));
   const applets = execFileSync("/bin/busybox", ["--list"], { encoding: "utf8" }).trim().split("\n");
   for (const applet of applets.filter((name) => name !== "busybox")) symlinkSync("busybox", join(root, "bin", applet));
-  for (const [path, text] of Object.entries(files)) writeFileSync(join(root, path), text, { mode: 0o755 });
-  return root;
-}
-
-/** The suite's programs are for bash: this machine's, with its libraries. */
-async function pushBash(registry: string): Promise<string> {
-  const root = busyboxRoot({});
-  try {
-    const libraries = execFileSync("ldd", ["/bin/bash"], { encoding: "utf8" }).match(/\/\S+(?= \()/g) ?? [];
+  for (const [name, text] of Object.entries(scripts)) writeFileSync(join(root, "bin", name), text, { mode: 0o755 });
+  for (const name of programs) {
+    const program = findProgram(name);
+    if (program === undefined) throw new Error(`no ${name} found; apt-get install ${name}`);
+    const libraries = execFileSync("ldd", [program], { encoding: "utf8" }).match(/\/\S+(?= \()/g) ?? [];
     for (const path of libraries) {
       mkdirSync(join(root, dirname(path)), { recursive: true });
       copyFileSync(realpathSync(path), join(root, path));
     }
-    copyFileSync("/bin/bash", join(root, "bin", "bash"));
+    copyFileSync(program, join(root, "bin", name));
+  }
+  return root;
+}
+
+/** The suite's programs are for bash. */
+async function pushBash(registry: string): Promise<string> {
+  const root = makeRoot({}, ["bash"]);
+  try {
     return await pushImage(registry, "suite/bash", "1", { root, command: ["/bin/bash"] });
   } finally {
     rmSync(root, { recursive: true });

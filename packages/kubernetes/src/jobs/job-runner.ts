@@ -17,7 +17,7 @@ import type { Cluster } from "../cluster/cluster.js";
 import { ClusterError, isPassing } from "../cluster/cluster-error.js";
 import type { ClusterObject, ObjectKind } from "../cluster/cluster-object.js";
 import { askForCredentials, isAskedForCredentials, leftLines, progressLine } from "./classic-bundle.js";
-import { labels } from "./job-names.js";
+import { idAnnotation, labels } from "./job-names.js";
 import {
   containers,
   denyAll,
@@ -429,7 +429,7 @@ class JobRunner implements Runner {
     await this.#hear(record, pod);
     const said = await this.#said.soFar(record);
     const left = await leftLines(this.#cluster, record.facts, pod, ended.message);
-    const out = Buffer.concat([said, ...left.map((line) => Buffer.from(`${line}\n`))]);
+    const out = withLines(said, left);
     const log = `${await this.#rawLog(record, pod, ended, keptLogBytes)}${ended.cause === "exit" ? "" : `${ended.why}\n`}`;
     const isStopped = record.state.kind === "started" && record.state.stopping && ended.exitCode > 128;
     const cause = isStopped ? "stopped" : ended.cause;
@@ -445,8 +445,8 @@ class JobRunner implements Runner {
   async #settleGone(record: JobRecord, why: string): Promise<Seen> {
     const isStopped = record.state.kind === "started" && record.state.stopping;
     const end: End = isStopped ? { kind: "ended", exitCode: killedCode, cause: "stopped" } : { kind: "lost", why };
-    const said = record.facts.format === "apb" ? await this.#said.soFar(record) : Buffer.alloc(0);
-    return this.#settle(record, end, said, `${why}\n`);
+    if (record.facts.format !== "apb") return this.#settle(record, end, Buffer.alloc(0), `${why}\n`);
+    return this.#settle(record, end, await this.#said.soFar(record), `${await this.#said.log(record)}${why}\n`);
   }
 
   async #settle(record: JobRecord, end: End, out: Buffer, log: string): Promise<Seen> {
@@ -494,22 +494,29 @@ class JobRunner implements Runner {
   }
 
   /**
-   * Deletes the Job with its pod, and waits until that is gone. What a classic bundle has said until then is kept before: its pod ends with the
-   * grace that it has, and takes its log along.
+   * Deletes the Job with its pod, and waits until that is gone. A classic bundle's log goes with the pod, and what its input was with the Job: the log is
+   * read before. What it has left in its sandbox is read after.
    */
   async #removeJob(record: JobRecord, giveUpAt: number): Promise<void> {
     const { name, facts, state } = record;
     if (state.kind !== "started") return;
     const pod = await this.#pod(record);
-    if (pod !== undefined && facts.format === "apb") await this.#hear(record, pod);
+    const isHeard = pod !== undefined && facts.format === "apb";
+    if (isHeard) await this.#hear(record, pod);
+    const said = isHeard ? await this.#said.soFar(record) : Buffer.alloc(0);
+    const raw = isHeard ? await this.#rawLog(record, pod, podState(pod), keptLogBytes) : "";
+    const log = isHeard ? await this.#masked(record, raw, said) : "";
     await this.#removeUid(facts.namespace, name, state.uid);
-    for (let left = pod; left !== undefined && performance.now() < giveUpAt; left = await this.#pod(record)) {
+    let left = pod;
+    while (left !== undefined && performance.now() < giveUpAt) {
       // Where nobody collects what belongs to a Job, its pod is deleted here.
       const { uid } = left.metadata;
       if (left.metadata.deletionTimestamp === undefined && uid !== undefined)
         await this.#cluster.remove(kinds.pod, { namespace: facts.namespace, name: left.metadata.name }, { uid });
       await sleep(lookMs.first);
+      left = await this.#pod(record);
     }
+    if (isHeard) await this.#said.write(record, withLines(said, await leftLines(this.#cluster, facts, pod, "")), log);
   }
 
   async #removeUid(namespace: string, name: string, uid: string): Promise<void> {
@@ -567,7 +574,7 @@ class JobRunner implements Runner {
   /** What a starter has made that came too late, and was killed before it could remove it. */
   async #sweepUnnamed(kind: ObjectKind, { metadata }: ClusterObject): Promise<void> {
     const { name, uid, annotations, creationTimestamp } = metadata;
-    const id = annotations?.["osbert.io/job-id"];
+    const id = annotations?.[idAnnotation];
     if (uid === undefined || id === undefined || metadata.deletionTimestamp !== undefined) return;
     if (Date.parse(creationTimestamp ?? "") > Date.now() - abandonedMs) return;
     const record = await this.#records.read(id);
@@ -705,6 +712,10 @@ function stateOf(state: RecordState | undefined): JobState {
     case "lost":
       return { kind: "lost", why: state.why };
   }
+}
+
+function withLines(said: Buffer, lines: readonly string[]): Buffer {
+  return Buffer.concat([said, ...lines.map((line) => Buffer.from(`${line}\n`))]);
 }
 
 function startWords({ why, message }: PodState & { readonly kind: "ended" }): string {

@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { type Job, type JobSecrets, RunnerError, readLayoutEntrypoint } from "@osbert/bundles";
+import { type Job, RunnerError, readLayoutEntrypoint } from "@osbert/bundles";
 import { folderArchive } from "@osbert/bundles/author";
 import { isJsonObject } from "@osbert/protocol";
 import { jobName } from "./job-names.js";
@@ -79,9 +79,4 @@ async function entrypointOf(job: Job, { files }: JobRunnerSettings, signal: Abor
     "wrong artifact",
     "its entry point is not known here: give it a command in osbert.yaml, or have images mirrored",
   );
-}
-
-/** All texts of the operator's secrets. */
-export function secretTexts(secrets: JobSecrets = {}): readonly string[] {
-  return Object.values(secrets).flatMap((values) => Object.values(values));
 }
