@@ -60,7 +60,6 @@ describe.skipIf(cluster === undefined)("a Job", { timeout: clusterTimeoutMs }, (
   for (const [writes, what] of [
     [1, "its record"],
     [2, "its Job, before its Secrets"],
-    [4, "the Secret with its input"],
     [5, "all that it needs, before the commit"],
     [6, "the commit, before it is resumed"],
     [7, "all"],
@@ -121,7 +120,7 @@ describe.skipIf(cluster === undefined)("a Job", { timeout: clusterTimeoutMs }, (
     await started;
     await until(
       "what it has made in vain is gone",
-      async () => (await isGone("job", job.id)) && (await isGone("secret", job.id)),
+      async () => (await isGone("job", job.id)) && (await isGone("serviceaccount", job.id)),
     );
     expect(runsOf(job.id)).toBe(1);
   });
