@@ -16,7 +16,7 @@ if (cluster !== undefined) {
       name: "kubernetes",
       open: async () => {
         const lab = await openJobLab(cluster);
-        return { runner: () => lab.runner(), bundle: lab.bundle, dispose: () => lab.remove() };
+        return { runner: () => lab.runner(), bundle: (program) => lab.bundle(program), dispose: () => lab.remove() };
       },
       except: {
         "processes: a program that starts too many does not get them":

@@ -67,7 +67,7 @@ async function runOnce(credentials: CredentialReader, place: ObjectPlace, option
       settle(() =>
         reject(new ClusterError("unavailable", `exec in ${place.namespace}/${place.name}: ${why}`, { cause })),
       );
-    const abort = () => settle(() => reject(signal?.reason));
+    const abort = () => settle(() => reject(signal?.reason as Error));
     const timer = setTimeout(() => fail(`no end after ${timeoutMs} ms`), timeoutMs);
     signal?.addEventListener("abort", abort, { once: true });
     output.once("error", (error) => fail(error.message));

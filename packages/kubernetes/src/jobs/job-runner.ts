@@ -366,7 +366,8 @@ class JobRunner implements Runner {
     if (record.state.kind !== "started") return running;
     const job = await this.#cluster.read(kinds.job, { namespace: record.facts.namespace, name: record.name });
     // A pod may have come, and gone into another state, between the two looks.
-    if ((await this.#pod(record)) !== undefined) return { kind: "waiting", why: "its pod is being made", failure: null };
+    if ((await this.#pod(record)) !== undefined)
+      return { kind: "waiting", why: "its pod is being made", failure: null };
     if (job === undefined || job.metadata.uid !== record.state.uid)
       return this.#settleGone(record, "its Job was deleted");
     if (job.metadata.deletionTimestamp !== undefined) return running;
