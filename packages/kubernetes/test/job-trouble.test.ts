@@ -163,6 +163,32 @@ describe.skipIf(cluster === undefined)("a Job", { timeout: clusterTimeoutMs }, (
     expect((await runner.output(job.id, 0)).lines).toEqual(['{"progress":"begun"}']);
   });
 
+  test("whose end several find at the same time has said what it said", async () => {
+    const job = await callingJob(`echo '{"state":{"a":1}}'; echo for people >&2`);
+    await runner.start(job, signal);
+    const several = await Promise.all(Array.from({ length: 4 }, () => lab.runner()));
+    // Some of them come when the pod is gone already; what one cannot find out it asks again.
+    const looks = several.map(async (each) => {
+      await until("it has ended", async () => (await each.look(job.id, { waitMs: 10_000, signal })).kind === "ended");
+      return [
+        await each.look(job.id, { waitMs: 0, signal }),
+        await each.output(job.id, 0),
+        await each.log(job.id, 100),
+      ];
+    });
+    for (const look of await Promise.all(looks))
+      expect(look).toEqual([
+        { kind: "ended", exitCode: 0, cause: "exit" },
+        { lines: ['{"state":{"a":1}}'], next: 18 },
+        "for people\n",
+      ]);
+    await runner.forget(job.id);
+    const select = ["-n", lab.namespace, "-l", `osbert.io/job=${jobName(job.id)}`, "-o", "name"];
+    await until("only its log is kept", async () => {
+      return (await lab.kubectl(["get", "secret", ...select])).trim().split("\n").length === 1;
+    });
+  });
+
   test("says more than a Secret holds, to the last byte and in order", async () => {
     const job = bashJob(
       await lab.bundle(

@@ -9,9 +9,9 @@ export function jobName(id: string): string {
   return `osbert-${createHash("sha256").update(checkJobId(id)).digest("hex").slice(0, 40)}`;
 }
 
-/** Where a part of what a job has said is kept. */
-export function saidName(name: string, part: number): string {
-  return `${name}-said-${part}`;
+/** Where a part of what a job has said is kept; `said` tells apart what several have written down of it. */
+export function saidName(name: string, said: string, part: number): string {
+  return `${name}-${said}-${part}`;
 }
 
 export const labels = {

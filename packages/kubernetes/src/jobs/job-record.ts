@@ -27,7 +27,7 @@ type Ended = Extract<JobState, { kind: "ended" }>;
 
 /**
  * How far a job is. `placed`: nothing of it can run. `started`: the Job with this uid, and no other, is the job; `stopping`: somebody has asked
- * for its end. The last two are for ever; `said`: how many parts there are of what it has said, and how many bytes of output.
+ * for its end. The last two are for ever.
  */
 export type RecordState =
   | { readonly kind: "placed" }
@@ -35,7 +35,11 @@ export type RecordState =
   | { readonly kind: "ended"; readonly exitCode: number; readonly cause: Ended["cause"]; readonly kept: Kept }
   | { readonly kind: "lost"; readonly why: string; readonly kept: Kept };
 
+/** What is kept of a job that has ended. */
 export interface Kept {
+  /** Where: see `Said`. */
+  readonly said: string;
+  /** In how many parts. */
   readonly parts: number;
   readonly outputBytes: number;
   /** ISO. */

@@ -1,41 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  addressSecrets,
-  checkJobId,
-  type Job,
-  type JobState,
-  type KnownJob,
-  noOutput,
-  type Runner,
-  RunnerError,
-  readOutput,
-  redact,
-  secretParts,
-} from "@osbert/bundles";
-import { isJsonObject, type JsonObject } from "@osbert/protocol";
+import { checkJobId, type Job, type JobState, type KnownJob, type Runner, RunnerError, redact } from "@osbert/bundles";
 import type { Cluster } from "../cluster/cluster.js";
-import { ClusterError, isPassing } from "../cluster/cluster-error.js";
-import type { ClusterObject, ObjectKind } from "../cluster/cluster-object.js";
+import type { ClusterObject } from "../cluster/cluster-object.js";
 import { askForCredentials, isAskedForCredentials, leftLines, progressLine } from "./classic-bundle.js";
-import { idAnnotation, labels } from "./job-names.js";
-import {
-  containers,
-  denyAll,
-  inputKey,
-  inputSecrets,
-  type JobPlan,
-  jobObject,
-  roleBindings,
-  sandboxNamespace,
-  serviceAccount,
-} from "./job-objects.js";
+import { JobClearing, removeJob } from "./job-clearing.js";
+import { JobLauncher } from "./job-launcher.js";
+import { JobPods, orNull } from "./job-pods.js";
 import { inStates, type JobRecord, JobRecords, type RecordState } from "./job-record.js";
 import { fillOptions, type JobRunnerOptions, type JobRunnerSettings } from "./job-runner-options.js";
 import { kinds } from "./kinds.js";
 import { planJob } from "./plan-job.js";
-import { keeperCommands } from "./pod-scripts.js";
 import { type PodState, podState } from "./pod-state.js";
-import { keptLogBytes, type Lines, lastLines, Said, secretBytes, wholeLines } from "./said.js";
+import { keptLogBytes, type Lines, lastLines, Said, wholeLines } from "./said.js";
 
 /**
  * Runs bundles as Jobs of a Kubernetes cluster. Whoever reaches the namespace finds all its jobs: brokers on any number of machines are one place.
@@ -61,9 +37,7 @@ import { keptLogBytes, type Lines, lastLines, Said, secretBytes, wholeLines } fr
 export async function openJobRunner(options: JobRunnerOptions): Promise<Runner> {
   const settings = fillOptions(options);
   const place = options.place ?? (await placeOfNamespace(settings));
-  const runner = new JobRunner(settings, place);
-  runner.sweepSoon();
-  return runner;
+  return new JobRunner(settings, place);
 }
 
 const lookMs = { first: 200, most: 2_000 };
@@ -73,9 +47,6 @@ const beginMs = 20_000;
 const stopMs = 60_000;
 /** After its end a program's last words are on their way for a moment. */
 const drainMs = 10_000;
-const sweepEveryMs = 600_000;
-const abandonedMs = 3_600_000;
-const readBytes = 1_048_576;
 /** Of a container that was told to end, and whose own code nobody knows. */
 const killedCode = 137;
 
@@ -105,9 +76,11 @@ class JobRunner implements Runner {
   readonly #cluster: Cluster;
   readonly #records: JobRecords;
   readonly #said: Said;
-  /** When the output of a running job was read last. */
-  readonly #readAtMs = new Map<string, number>();
-  #sweptAtMs = Number.NEGATIVE_INFINITY;
+  readonly #launcher: JobLauncher;
+  readonly #clearing: JobClearing;
+  readonly #pods: JobPods;
+  /** When a running job was asked last by a command in its pod. */
+  readonly #askedAtMs = new Map<string, number>();
 
   constructor(settings: JobRunnerSettings, place: string) {
     this.place = place;
@@ -115,18 +88,23 @@ class JobRunner implements Runner {
     this.#cluster = settings.cluster;
     this.#records = new JobRecords(settings.cluster, settings.namespace);
     this.#said = new Said(settings.cluster, settings.namespace);
+    this.#launcher = new JobLauncher(settings, this.#records);
+    this.#clearing = new JobClearing(settings, this.#records);
+    this.#pods = new JobPods(settings);
+    this.#clearing.sweepSoon();
   }
 
   async start(job: Job, signal: AbortSignal): Promise<void> {
     checkJobId(job.id);
     signal.throwIfAborted();
-    this.sweepSoon();
+    this.#clearing.sweepSoon();
     let record = await this.#records.read(job.id, signal);
     if (record === undefined || record.state.kind === "placed") {
       const plan = await planJob(job, this.#settings, signal);
       signal.throwIfAborted();
       record = await this.#records.place(plan.facts);
-      if (record.state.kind === "placed") record = await this.#launch({ ...plan, facts: record.facts }, record, signal);
+      if (record.state.kind === "placed")
+        record = await this.#launcher.launch({ ...plan, facts: record.facts }, record, signal);
     }
     await this.#begins(record, signal);
   }
@@ -161,37 +139,31 @@ class JobRunner implements Runner {
     if (record === undefined || record.state.kind === "placed") return nothing;
     if (record.state.kind !== "started") {
       const { kept } = record.state;
-      return kept.isForgotten || from >= kept.outputBytes ? nothing : this.#said.read(record, from, kept.outputBytes);
+      return kept.isForgotten || from >= kept.outputBytes ? nothing : this.#said.read(record, kept, from);
     }
-    if (record.facts.format === "apb") return wholeLines((await this.#said.soFar(record)).subarray(from), from, false);
-    const last = this.#readAtMs.get(id);
+    if (record.facts.format === "apb")
+      return wholeLines((await this.#said.soFar(record)).out.subarray(from), from, false);
+    const last = this.#askedAtMs.get(id);
     if (last !== undefined && performance.now() < last + this.#settings.readEveryMs) return nothing;
-    this.#readAtMs.set(id, performance.now());
-    const pod = await this.#pod(record);
-    if (pod === undefined || !isAsked(podState(pod))) return nothing;
-    // A line that is longer than a piece is read whole.
-    for (let most = readBytes; ; most *= 4) {
-      const bytes = await this.#keeper(pod, keeperCommands.read("out", from, most), most).catch(orNull);
-      if (bytes === null) return nothing;
-      const lines = wholeLines(bytes, from, false);
-      if (lines.next > from || bytes.length < most || most >= record.facts.outputBytes) return lines;
-    }
+    this.#askedAtMs.set(id, performance.now());
+    return this.#pods.output(record, from);
   }
 
   async log(id: string, lastBytes: number): Promise<string> {
     const record = await this.#records.read(id);
     if (record === undefined || record.state.kind === "placed") return "";
-    if (record.state.kind !== "started") return lastLines(Buffer.from(await this.#said.log(record)), lastBytes);
-    const pod = await this.#pod(record);
+    if (record.state.kind !== "started")
+      return lastLines(Buffer.from(await this.#said.log(record, record.state.kept)), lastBytes);
+    const pod = await this.#pods.find(record);
     if (pod === undefined) return "";
     const state = podState(pod);
     if (state.kind === "waiting") return `waits: ${state.why}\n`;
-    const text = await this.#rawLog(record, pod, state, lastBytes);
+    const text = await this.#pods.rawLog(record, pod, state, lastBytes);
     const out =
       record.facts.format === "apb"
-        ? await this.#said.soFar(record)
-        : await this.#wholeOutput(record, pod).catch(orNull);
-    return this.#masked(record, text, out ?? Buffer.alloc(0)).then((masked) => masked.slice(-lastBytes));
+        ? (await this.#said.soFar(record)).out
+        : await this.#pods.wholeOutput(record, pod).catch(orNull);
+    return this.#pods.masked(record, text, out ?? Buffer.alloc(0)).then((masked) => masked.slice(-lastBytes));
   }
 
   /**
@@ -207,13 +179,13 @@ class JobRunner implements Runner {
       if (record === undefined) return;
       const { state } = record;
       if (state.kind === "placed") {
-        const kept = { parts: 0, outputBytes: 0, at: now(), isForgotten: false };
+        const kept = { said: "", parts: 0, outputBytes: 0, at: now(), isForgotten: false };
         const ended = await this.#records.change(record, { kind: "ended", exitCode: 0, cause: "stopped", kept });
-        if (ended !== undefined) await this.#clear(ended);
+        if (ended !== undefined) await this.#clearing.clear(ended);
         continue;
       }
       if (state.kind !== "started") {
-        if (!record.isCleared) await this.#clear(record);
+        if (!record.isCleared) await this.#clearing.clear(record);
         return;
       }
       if (!state.stopping) {
@@ -225,7 +197,7 @@ class JobRunner implements Runner {
       if (!isTold) {
         isTold = true;
         // What takes longer than its grace and a moment was not told, or does not listen.
-        if (await this.#tellToStop(record)) {
+        if (await this.#pods.tellToStop(record)) {
           const end = performance.now() + this.#settings.graceMs + drainMs;
           const { signal } = new AbortController();
           while (performance.now() < end && (await this.look(id, { waitMs: lookMs.most, signal })).kind === "running");
@@ -244,58 +216,10 @@ class JobRunner implements Runner {
     if (record === undefined) return;
     const { state } = record;
     if (state.kind !== "ended" && state.kind !== "lost") return;
-    if (!record.isCleared) await this.#clear(record);
+    if (!record.isCleared) await this.#clearing.clear(record);
     if (state.kept.isForgotten) return;
-    if (state.kept.parts > 0)
-      await this.#said.forget(record, state.kept.parts, redact(await this.#said.log(record), secrets));
+    await this.#said.forget(record, state.kept, redact(await this.#said.log(record, state.kept), secrets));
     await this.#records.change(record, { ...state, kept: { ...state.kept, isForgotten: true } });
-  }
-
-  /** Now and then, beside whatever else goes on: what could not be removed, was abandoned, or is old. */
-  sweepSoon(): void {
-    if (performance.now() < this.#sweptAtMs + sweepEveryMs) return;
-    this.#sweptAtMs = performance.now();
-    this.#sweep().catch((error: unknown) => this.#settings.observe?.({ kind: "not swept", job: null, error }));
-  }
-
-  /** Steps 2 to 4. Answers with the record as it is then. */
-  async #launch(plan: JobPlan, placed: JobRecord, signal: AbortSignal): Promise<JobRecord> {
-    if (plan.facts.sandbox) await this.#makeSandbox(plan);
-    signal.throwIfAborted();
-    const made = await this.#make(kinds.job, jobObject(plan, this.#settings));
-    const uid = made.metadata.uid ?? "";
-    if (made.metadata.deletionTimestamp !== undefined)
-      throw new RunnerError("not started", "a Job that was abandoned is still going away");
-    try {
-      await this.#makeOwn(kinds.serviceAccount, serviceAccount(plan, uid), uid);
-      for (const binding of roleBindings(plan, this.#settings)) await this.#bindRole(binding);
-      for (const secret of inputSecrets(plan, uid)) await this.#makeOwn(kinds.secret, secret, uid);
-      if (!plan.job.limits.network) await this.#makeOwn(kinds.networkPolicy, denyAll(plan, uid), uid);
-      signal.throwIfAborted();
-    } catch (error) {
-      // Somebody may have ended it meanwhile: then that is the answer.
-      const record = await this.#records.read(plan.job.id);
-      if (record === undefined || record.state.kind === "placed") throw error;
-    }
-    const started = await this.#records.change(placed, { kind: "started", uid, stopping: false });
-    const record = started ?? (await this.#records.read(plan.job.id));
-    if (record?.state.kind === "started" && record.state.uid === uid) await this.#resume(record);
-    // Another one is the job, or it has ended: this Job would never run.
-    else if (record?.state.kind !== "placed") await this.#removeUid(plan.facts.namespace, plan.name, uid);
-    if (record === undefined) throw new RunnerError("not started", "its record was removed meanwhile");
-    return record;
-  }
-
-  async #resume({ name, facts, state }: JobRecord): Promise<void> {
-    if (state.kind !== "started") return;
-    try {
-      await this.#cluster.patch(kinds.job, { namespace: facts.namespace, name }, [
-        { op: "test", path: "/metadata/uid", value: state.uid },
-        { op: "replace", path: "/spec/suspend", value: false },
-      ]);
-    } catch (error) {
-      if (!(error instanceof ClusterError) || error.failure !== "conflict") throw error;
-    }
   }
 
   /** Waits until the bundle runs. What keeps it from that is thrown; the cluster goes on trying, and so does whoever called. */
@@ -313,7 +237,7 @@ class JobRunner implements Runner {
 
   /** Looks at a started job in the cluster. One that has ended there is settled. */
   async #see(record: JobRecord): Promise<Seen> {
-    const pod = await this.#pod(record);
+    const pod = await this.#pods.find(record);
     if (pod === undefined) return this.#seeWithoutPod(record);
     const state = podState(pod);
     const isClassic = record.facts.format === "apb";
@@ -366,14 +290,14 @@ class JobRunner implements Runner {
     if (record.state.kind !== "started") return running;
     const job = await this.#cluster.read(kinds.job, { namespace: record.facts.namespace, name: record.name });
     // A pod may have come, and gone into another state, between the two looks.
-    if ((await this.#pod(record)) !== undefined)
+    if ((await this.#pods.find(record)) !== undefined)
       return { kind: "waiting", why: "its pod is being made", failure: null };
     if (job === undefined || job.metadata.uid !== record.state.uid)
       return this.#settleGone(record, "its Job was deleted");
     if (job.metadata.deletionTimestamp !== undefined) return running;
     const { suspend } = job.spec as { readonly suspend?: boolean };
     if (suspend === true) {
-      await this.#resume(record);
+      await this.#launcher.resume(record);
       return { kind: "waiting", why: "it is being started", failure: null };
     }
     const failed = conditionsOf(job).find(
@@ -399,26 +323,26 @@ class JobRunner implements Runner {
   /** Ends it by force, and says so when nothing of it is left. */
   async #endNow(record: JobRecord, end: End, why: string): Promise<Seen> {
     await this.#removeJob(record, performance.now() + stopMs);
-    if ((await this.#pod(record)) !== undefined) return running;
+    if ((await this.#pods.find(record)) !== undefined) return running;
     return this.#settle(record, end, Buffer.alloc(0), why);
   }
 
   /** Reads what the program of an own bundle has said. */
   async #collect(record: JobRecord, pod: ClusterObject, ended: PodState & { readonly kind: "ended" }): Promise<Seen> {
     const end = performance.now() + drainMs;
-    let look = await this.#keeperLook(pod);
+    let look = await this.#pods.lookAtKeeper(pod);
     while (!look.isDone && performance.now() < end) {
       await sleep(lookMs.first);
-      look = await this.#keeperLook(pod);
+      look = await this.#pods.lookAtKeeper(pod);
     }
-    const out = await this.#wholeOutput(record, pod);
-    const log = await this.#rawLog(record, pod, ended, keptLogBytes);
+    const out = await this.#pods.wholeOutput(record, pod);
+    const log = await this.#pods.rawLog(record, pod, ended, keptLogBytes);
     const cause = look.cause === "exit" ? ended.cause : look.cause;
     return this.#settle(
       record,
       { kind: "ended", exitCode: ended.exitCode, cause },
       out,
-      await this.#masked(record, log, out),
+      await this.#pods.masked(record, log, out),
     );
   }
 
@@ -428,17 +352,17 @@ class JobRunner implements Runner {
     ended: PodState & { readonly kind: "ended" },
   ): Promise<Seen> {
     await this.#hear(record, pod);
-    const said = await this.#said.soFar(record);
+    const said = (await this.#said.soFar(record)).out;
     const left = await leftLines(this.#cluster, record.facts, pod, ended.message);
     const out = withLines(said, left);
-    const log = `${await this.#rawLog(record, pod, ended, keptLogBytes)}${ended.cause === "exit" ? "" : `${ended.why}\n`}`;
+    const log = `${await this.#pods.rawLog(record, pod, ended, keptLogBytes)}${ended.cause === "exit" ? "" : `${ended.why}\n`}`;
     const isStopped = record.state.kind === "started" && record.state.stopping && ended.exitCode > 128;
     const cause = isStopped ? "stopped" : ended.cause;
     return this.#settle(
       record,
       { kind: "ended", exitCode: ended.exitCode, cause },
       out,
-      await this.#masked(record, log, out),
+      await this.#pods.masked(record, log, out),
     );
   }
 
@@ -447,27 +371,27 @@ class JobRunner implements Runner {
     const isStopped = record.state.kind === "started" && record.state.stopping;
     const end: End = isStopped ? { kind: "ended", exitCode: killedCode, cause: "stopped" } : { kind: "lost", why };
     if (record.facts.format !== "apb") return this.#settle(record, end, Buffer.alloc(0), `${why}\n`);
-    return this.#settle(record, end, await this.#said.soFar(record), `${await this.#said.log(record)}${why}\n`);
+    const { out, log } = await this.#said.soFar(record);
+    return this.#settle(record, end, out, `${log.toString("utf8")}${why}\n`);
   }
 
   async #settle(record: JobRecord, end: End, out: Buffer, log: string): Promise<Seen> {
-    const parts = await this.#said.write(record, out, log);
-    const kept = { parts, outputBytes: out.length, at: now(), isForgotten: false };
+    const written = await this.#said.write(record, out, log);
+    const kept = { ...written, outputBytes: out.length, at: now(), isForgotten: false };
     const changed = await this.#records.change(record, { ...end, kept });
-    this.#readAtMs.delete(record.facts.id);
-    if (changed === undefined) {
-      const other = await this.#records.read(record.facts.id);
-      // It was told to stop meanwhile: the next look settles it with that.
-      if (other === undefined || other.state.kind === "started" || other.state.kind === "placed") return running;
-      return { kind: "settled", record: other };
-    }
-    await this.#clear(changed);
-    return { kind: "settled", record: changed };
+    this.#askedAtMs.delete(record.facts.id);
+    const settled = changed ?? (await this.#records.read(record.facts.id));
+    // It was told to stop meanwhile: the next look settles it with that.
+    if (settled === undefined || !("kept" in settled.state)) return running;
+    // What was written in vain, by this one too, and what was said while it ran.
+    await this.#said.removeOthers(settled, settled.state.kept);
+    if (changed !== undefined) await this.#clearing.clear(changed);
+    return { kind: "settled", record: settled };
   }
 
   /** What a classic bundle tells while it runs. One look after the other: each line is written once. */
   async #hear(record: JobRecord, pod: ClusterObject): Promise<void> {
-    const said = await this.#said.soFar(record);
+    const said = (await this.#said.soFar(record)).out;
     const lines = said.toString("utf8").split("\n");
     const progress = progressLine(pod);
     if (progress !== null && lines.findLast((line) => line.startsWith('{"progress"')) !== progress) {
@@ -478,20 +402,13 @@ class JobRunner implements Runner {
     if (!isAskedForCredentials(record.facts) || lines.some((line) => line.startsWith('{"credentials"'))) return;
     if (
       podState(pod).kind !== "running" ||
-      performance.now() < (this.#readAtMs.get(id) ?? 0) + this.#settings.readEveryMs
+      performance.now() < (this.#askedAtMs.get(id) ?? 0) + this.#settings.readEveryMs
     )
       return;
-    this.#readAtMs.set(id, performance.now());
+    this.#askedAtMs.set(id, performance.now());
     const place = { namespace: record.facts.namespace, name: pod.metadata.name };
     const credentials = await askForCredentials(this.#settings.exec, place).catch(orNull);
     if (credentials !== null) await this.#said.add(record, said, credentials);
-  }
-
-  /** Whether the program could be told. */
-  async #tellToStop(record: JobRecord): Promise<boolean> {
-    const pod = record.facts.format === "apb" ? undefined : await this.#pod(record);
-    if (pod === undefined || !isAsked(podState(pod))) return false;
-    return (await this.#keeper(pod, keeperCommands.stop(), readBytes).catch(orNull)) !== null;
   }
 
   /**
@@ -501,13 +418,13 @@ class JobRunner implements Runner {
   async #removeJob(record: JobRecord, giveUpAt: number): Promise<void> {
     const { name, facts, state } = record;
     if (state.kind !== "started") return;
-    const pod = await this.#pod(record);
+    const pod = await this.#pods.find(record);
     const isHeard = pod !== undefined && facts.format === "apb";
     if (isHeard) await this.#hear(record, pod);
-    const said = isHeard ? await this.#said.soFar(record) : Buffer.alloc(0);
-    const raw = isHeard ? await this.#rawLog(record, pod, podState(pod), keptLogBytes) : "";
-    const log = isHeard ? await this.#masked(record, raw, said) : "";
-    await this.#removeUid(facts.namespace, name, state.uid);
+    const said = isHeard ? (await this.#said.soFar(record)).out : Buffer.alloc(0);
+    const raw = isHeard ? await this.#pods.rawLog(record, pod, podState(pod), keptLogBytes) : "";
+    const log = isHeard ? await this.#pods.masked(record, raw, said) : "";
+    await removeJob(this.#cluster, { namespace: facts.namespace, name }, state.uid);
     let left = pod;
     while (left !== undefined && performance.now() < giveUpAt) {
       // Where nobody collects what belongs to a Job, its pod is deleted here.
@@ -515,191 +432,14 @@ class JobRunner implements Runner {
       if (left.metadata.deletionTimestamp === undefined && uid !== undefined)
         await this.#cluster.remove(kinds.pod, { namespace: facts.namespace, name: left.metadata.name }, { uid });
       await sleep(lookMs.first);
-      left = await this.#pod(record);
+      left = await this.#pods.find(record);
     }
-    if (isHeard) await this.#said.write(record, withLines(said, await leftLines(this.#cluster, facts, pod, "")), log);
-  }
-
-  async #removeUid(namespace: string, name: string, uid: string): Promise<void> {
-    await this.#cluster.remove(kinds.job, { namespace, name }, { uid }, { propagation: "Foreground" });
-  }
-
-  /** Removes all of a job that has ended but its record and what it said. What cannot be removed now is tried again by the sweep. */
-  async #clear(record: JobRecord): Promise<void> {
-    const { name, facts } = record;
-    try {
-      await this.#removeAny(kinds.job, facts.namespace, name, "Foreground");
-      if (facts.target !== null) await this.#removeAny(kinds.roleBinding, facts.target, name);
-      if (facts.sandbox) await this.#removeAny(kinds.namespace, "", facts.namespace);
-      await this.#records.cleared(record);
-    } catch (error) {
-      this.#settings.observe?.({ kind: "not cleared", job: facts.id, error });
-    }
-  }
-
-  async #removeAny(
-    kind: ObjectKind,
-    namespace: string,
-    name: string,
-    propagation: "Foreground" | "Background" = "Background",
-  ): Promise<void> {
-    const found = await this.#cluster.read(kind, { namespace, name });
-    // What has our name and not our label is somebody else's.
-    if (found?.metadata.uid === undefined || found.metadata.labels?.[labels.job] === undefined) return;
-    await this.#cluster.remove(kind, { namespace, name }, { uid: found.metadata.uid }, { propagation });
-  }
-
-  async #sweep(): Promise<void> {
-    const old = Date.now() - this.#settings.keepMs;
-    for await (const record of this.#records.list(`${labels.clear}=due`)) {
-      const { state } = record;
-      if (state.kind === "ended" || state.kind === "lost") await this.#clear(record);
-      else if (state.kind === "placed" && record.createdAtMs < Date.now() - abandonedMs) await this.#abandon(record);
-    }
-    for await (const record of this.#records.list(`${inStates("ended", "lost", "forgotten")},${labels.clear}=done`))
-      if ("kept" in record.state && Date.parse(record.state.kept.at) < old) await this.#records.remove(record);
-    for await (const job of this.#cluster.list(kinds.job, { namespace: this.#settings.namespace, labels: labels.job }))
-      await this.#sweepUnnamed(kinds.job, job);
-    if (this.#settings.sandbox === "never") return;
-    for await (const sandbox of this.#cluster.list(kinds.namespace, { labels: labels.job }))
-      await this.#sweepUnnamed(kinds.namespace, sandbox);
-  }
-
-  /** A start that was given up or killed. Its state is changed first: nobody will run it while it goes. */
-  async #abandon(record: JobRecord): Promise<void> {
-    const kept = { parts: 0, outputBytes: 0, at: now(), isForgotten: true };
-    const ended = await this.#records.change(record, { kind: "ended", exitCode: 0, cause: "stopped", kept });
-    if (ended !== undefined) await this.#clear(ended);
-  }
-
-  /** What a starter has made that came too late, and was killed before it could remove it. */
-  async #sweepUnnamed(kind: ObjectKind, { metadata }: ClusterObject): Promise<void> {
-    const { name, uid, annotations, creationTimestamp } = metadata;
-    const id = annotations?.[idAnnotation];
-    if (uid === undefined || id === undefined || metadata.deletionTimestamp !== undefined) return;
-    if (Date.parse(creationTimestamp ?? "") > Date.now() - abandonedMs) return;
-    const record = await this.#records.read(id);
-    // In a namespace of somebody else's runner there is no record of ours, either.
-    if (record === undefined && kind === kinds.namespace) return;
-    if (record !== undefined && (record.state.kind === "placed" || record.state.kind === "started")) return;
-    await this.#cluster.remove(
-      kind,
-      { namespace: metadata.namespace ?? "", name },
-      { uid },
-      { propagation: "Foreground" },
-    );
-  }
-
-  async #makeSandbox(plan: JobPlan): Promise<void> {
-    const made = await this.#make(kinds.namespace, sandboxNamespace(plan));
-    if (made.metadata.deletionTimestamp !== undefined)
-      throw new RunnerError("not started", "its sandbox is going away");
-    for (const name of this.#settings.imagePullSecrets) {
-      const found = await this.#cluster.read(kinds.secret, { namespace: this.#settings.namespace, name });
-      if (found === undefined) continue;
-      const copy = {
-        ...found,
-        metadata: { name, namespace: plan.facts.namespace, labels: sandboxNamespace(plan).metadata.labels ?? {} },
-      };
-      await this.#make(kinds.secret, copy);
-    }
-  }
-
-  /** A namespace that is gone has nothing left to act on: a deprovision must not fail for that. */
-  async #bindRole(binding: ClusterObject): Promise<void> {
-    await this.#make(kinds.roleBinding, binding).catch((error: unknown) => {
-      if (!(error instanceof ClusterError) || error.failure !== "not found") throw error;
-    });
-  }
-
-  /** Makes an object, or finds it. */
-  async #make(kind: ObjectKind, object: ClusterObject): Promise<ClusterObject> {
-    try {
-      return await this.#cluster.create(kind, object);
-    } catch (error) {
-      if (!(error instanceof ClusterError) || error.failure !== "conflict") throw error;
-      const { name, namespace = "" } = object.metadata;
-      const found = await this.#cluster.read(kind, { namespace, name });
-      if (found === undefined) throw error;
-      return found;
-    }
-  }
-
-  /** The same of what belongs to the Job; what an earlier Job of the name has left is on its way out. */
-  async #makeOwn(kind: ObjectKind, object: ClusterObject, jobUid: string): Promise<void> {
-    const made = await this.#make(kind, object);
-    if (made.metadata.ownerReferences?.some(({ uid }) => uid === jobUid) === true) return;
-    const { name, namespace = "", uid } = made.metadata;
-    if (uid !== undefined) await this.#cluster.remove(kind, { namespace, name }, { uid });
-    throw new RunnerError("not started", "what an abandoned start has left is still going away");
-  }
-
-  /** The pod of a job. There is one at most; were there two, the older one counts, which has begun first. */
-  async #pod({ name, facts, state }: JobRecord): Promise<ClusterObject | undefined> {
-    if (state.kind !== "started") return undefined;
-    const found: ClusterObject[] = [];
-    for await (const pod of this.#cluster.list(kinds.pod, {
-      namespace: facts.namespace,
-      labels: `${labels.job}=${name}`,
-    })) {
-      const given = pod.metadata.labels ?? {};
-      if ((given["batch.kubernetes.io/controller-uid"] ?? given["controller-uid"]) === state.uid) found.push(pod);
-    }
-    return found.sort((one, other) =>
-      (one.metadata.creationTimestamp ?? "").localeCompare(other.metadata.creationTimestamp ?? ""),
-    )[0];
-  }
-
-  async #keeper(pod: ClusterObject, command: readonly string[], mostBytes: number): Promise<Buffer> {
-    const place = { namespace: pod.metadata.namespace ?? "", name: pod.metadata.name };
-    const { exitCode, output } = await this.#settings.exec.run(place, {
-      container: containers.keeper,
-      command,
-      mostBytes,
-    });
-    if (exitCode !== 0) throw new ClusterError("unavailable", `the keeper of ${place.name} answers with ${exitCode}`);
-    return output;
-  }
-
-  async #keeperLook(pod: ClusterObject): Promise<{ readonly isDone: boolean; readonly cause: Cause }> {
-    const [done, cause] = (await this.#keeper(pod, keeperCommands.look(), readBytes)).toString("utf8").split("\n");
-    return { isDone: done === "done", cause: causes.find((each) => each === cause) ?? "exit" };
-  }
-
-  /** As much as it may have printed. */
-  async #wholeOutput({ facts }: JobRecord, pod: ClusterObject): Promise<Buffer> {
-    return this.#keeper(pod, keeperCommands.read("out", 0, facts.outputBytes), facts.outputBytes);
-  }
-
-  /** The end of what it printed for people, with whatever secret is in it. */
-  async #rawLog({ facts }: JobRecord, pod: ClusterObject, state: PodState, lastBytes: number): Promise<string> {
-    const place = { namespace: facts.namespace, name: pod.metadata.name };
-    if (facts.format === "apb")
-      return (
-        (await this.#cluster.log(place, { container: containers.bundle, lastBytes: lastBytes + 1 }).catch(orNull)) ?? ""
-      );
-    if (!isAsked(state)) return "";
-    const bytes = await this.#keeper(pod, keeperCommands.read("err", 0, facts.outputBytes), facts.outputBytes).catch(
-      orNull,
-    );
-    return bytes === null ? "" : lastLines(bytes, lastBytes);
-  }
-
-  /** Without what the bundle was given and has made as a secret. */
-  async #masked({ name, facts }: JobRecord, text: string, out: Buffer): Promise<string> {
-    const input = secretBytes(await this.#cluster.read(kinds.secret, { namespace: facts.namespace, name }), inputKey);
-    const { credentials, state, dashboard } = readOutput(noOutput, wholeLines(out, 0, true).lines);
-    return redact(text, [
-      ...secretParts(facts.format, parseInput(input)),
-      credentials,
-      state,
-      addressSecrets(dashboard),
-    ]);
+    if (isHeard)
+      await this.#said.replaceSoFar(record, withLines(said, await leftLines(this.#cluster, facts, pod, "")), log);
   }
 }
 
 const running = { kind: "running" } as const;
-const causes: readonly Cause[] = ["exit", "timeout", "output", "memory", "disk", "start", "stopped"];
 
 function stateOf(state: RecordState | undefined): JobState {
   switch (state?.kind) {
@@ -723,16 +463,6 @@ function startWords({ why, message }: PodState & { readonly kind: "ended" }): st
   return `the container could not be started: ${[why, message].filter((text) => text !== "").join(": ")}\n`;
 }
 
-/** Whether the keeper can be asked. */
-function isAsked(state: PodState): boolean {
-  return (state.kind === "running" || state.kind === "ended") && state.keeper === "there";
-}
-
-function parseInput(bytes: Buffer): JsonObject {
-  const value: unknown = bytes.length === 0 ? {} : JSON.parse(bytes.toString("utf8"));
-  return isJsonObject(value) ? value : {};
-}
-
 interface Condition {
   readonly type: string;
   readonly status: string;
@@ -746,10 +476,4 @@ function conditionsOf({ status }: ClusterObject): readonly Condition[] {
 
 function now(): string {
   return new Date().toISOString();
-}
-
-/** What does not answer now is asked again. */
-function orNull(error: unknown): null {
-  if (error instanceof ClusterError && (isPassing(error) || error.failure === "not found")) return null;
-  throw error;
 }

@@ -11,7 +11,7 @@ export const jobRunnerRules: readonly RoleRule[] = [
   // Its uid is the runner's place.
   { apiGroups: [""], resources: ["namespaces"], verbs: ["get"] },
   { apiGroups: [""], resources: ["configmaps"], verbs: ["get", "list", "create", "patch", "delete"] },
-  { apiGroups: [""], resources: ["secrets"], verbs: ["get", "create", "patch", "delete"] },
+  { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "create", "patch", "delete"] },
   { apiGroups: [""], resources: ["serviceaccounts"], verbs: ["get", "create", "delete"] },
   { apiGroups: [""], resources: ["pods"], verbs: ["get", "list", "delete"] },
   { apiGroups: [""], resources: ["pods/log"], verbs: ["get"] },
