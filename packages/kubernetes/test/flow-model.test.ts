@@ -88,7 +88,10 @@ class World {
     if (action.kind === "apply") {
       const { metadata, spec } = action.desired.object;
       const ready = { status: "True", reason: "Ready", message: "" } as const;
+      const there = action.what === "broker" ? this.broker : this.subscriptions.get(metadata.name);
+      if (action.over !== undefined && action.over !== (there?.uid ?? null)) return;
       if (action.what === "broker") {
+        expect(this.broker?.ours ?? true, "a Broker of others is changed").toBe(true);
         const annotations = metadata.annotations ?? {};
         const epoch = annotations["events.osbert.io/epoch"] ?? null;
         if (this.broker?.epoch === epoch && this.broker.ours) return;
@@ -205,6 +208,7 @@ const steps = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("user deletes" as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("user makes" as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("trigger" as const), there: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("clock" as const), byMs: fc.integer({ min: -500, max: 500 }) }) },
 );
 
 function play(world: World, story: readonly (typeof steps extends fc.Arbitrary<infer Step> ? Step : never)[]): void {
@@ -227,6 +231,7 @@ function play(world: World, story: readonly (typeof steps extends fc.Arbitrary<i
       const claimed = world.lateClaims.splice(step.which % Math.max(1, world.lateClaims.length), 1)[0];
       if (claimed !== undefined) world.claim(claimed.instance, claimed.operation);
     } else if (step.do === "time") world.now += 100;
+    else if (step.do === "clock") world.now += step.byMs;
     else if (step.do === "user deletes") world.broker = undefined;
     else if (step.do === "user makes") world.userMakesBroker();
     else world.hasTrigger = step.there;

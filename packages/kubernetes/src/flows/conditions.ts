@@ -39,8 +39,10 @@ export function settleConditions(
     if (before === undefined) return { ...raw, since: now };
     if (before.status === raw.status) return { ...raw, since: before.since };
     const known = pending.get(raw.type);
-    const since = known?.status === raw.status ? known.since : now;
-    const changeAt = changesAt(before, raw, since, debounceMs, hysteresisMs);
+    const since = known?.status === raw.status ? Math.min(known.since, now) : now;
+    // A clock that was set back must not keep what is old for longer.
+    const toldAt = Math.min(before.since, now);
+    const changeAt = changesAt({ ...before, since: toldAt }, raw, since, debounceMs, hysteresisMs);
     if (!wasReady || changeAt <= now) return { ...raw, since: now };
     next.set(raw.type, { status: raw.status, since });
     dueAt = Math.min(dueAt ?? changeAt, changeAt);

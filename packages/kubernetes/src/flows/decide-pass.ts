@@ -1,6 +1,14 @@
 import type { TypedOperationChange } from "@osbert/journal";
 import { type Pending, readyOf, settleConditions } from "./conditions.js";
-import { type Desired, eventFlowObject, eventFlowStatus, policyObjects, says } from "./desired-objects.js";
+import {
+  type Desired,
+  eventFlowObject,
+  eventFlowStatus,
+  hasPolicy,
+  isPolicyOf,
+  policyObjects,
+  says,
+} from "./desired-objects.js";
 import { flowConditions } from "./flow-conditions.js";
 import {
   conditionOf,
@@ -53,13 +61,14 @@ export interface Pass {
 
 /** For so long it is remembered who has let go: a process that was frozen for longer finds nothing that it could claim under an old number. */
 export const rememberReleasesMs = 24 * 60 * 60 * 1_000;
+const releasesAgainMs = 60_000;
 
 /** Pure: what follows from what is kept and what is seen. Whatever it wants done in the cluster comes after its change is durable. */
 export function decidePass(stored: StoredNamespace, observed: Observed, facts: PassFacts): Pass {
   const { settings, now } = facts;
   const { data } = stored;
   const { namespace } = data;
-  const isBlind = observed.behind !== null || observed.knative === "missing";
+  const isBlind = observed.behind !== null;
   const shared = isBlind ? null : nextBroker(data, observed, settings, now, facts.evidence);
   const broker = shared?.broker ?? data.broker;
   const hasSink = observed.broker !== undefined && !observed.broker.deleting && broker.state === "present";
@@ -75,7 +84,9 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
     const holders = using.map(([id]) => id).sort();
     const flows = using.map(([, flow]) => flow);
     if (isBlind) {
-      if (known !== undefined) wires.set(application, known);
+      // Who waits for the end of it is told why that takes so long.
+      const trouble = holders.length === 0 ? observed.behind : known?.trouble;
+      if (known !== undefined) wires.set(application, trouble === undefined ? known : { ...known, trouble });
       continue;
     }
     const brokenSince = brokenAlone(flows, observed);
@@ -96,7 +107,7 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
   const pending = new Map<string, Pending>();
   for (const [id, flow] of stored.flows) {
     const wire = wires.get(flow.application);
-    const raw = flowConditions(flow, { broker }, wire, observed, settings);
+    const raw = flowConditions(flow, { ...data, broker }, wire, observed, settings);
     const told = settleConditions(
       flow.conditions,
       raw,
@@ -111,16 +122,20 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
     if (told.pending.size > 0) pending.set(id, told.pending);
     due.push(told.dueAt);
   }
+  const policies = isBlind ? [] : policyActions(data, broker.state, observed, settings);
   if (!isBlind) {
-    actions.push(...strays(stored, wires, observed), ...policyActions(data, broker.state, observed, settings));
+    actions.push(...strays(stored, wires, observed), ...policies);
     actions.push(...mirrorActions(namespace, flows, observed, settings));
   }
   const released = Object.fromEntries(
-    Object.entries(data.released).filter(([, { at }]) => now - at < rememberReleasesMs),
+    Object.entries(data.released).filter(
+      ([, { at, application }]) => now - at < rememberReleasesMs || isEnding(application, wires, flows),
+    ),
   );
-  due.push(...Object.values(released).map(({ at }) => at + rememberReleasesMs));
+  due.push(...Object.values(released).map(({ at }) => Math.max(at + rememberReleasesMs, now + releasesAgainMs)));
   const flowing = new Set([...[...flows.values()].map(({ application }) => application), ...wires.keys()]);
-  const nextData: NamespaceData = { ...data, applications: [...flowing].sort(), broker, released };
+  const policyTrouble = isBlind || policies.length > 0 ? (data.policyTrouble ?? null) : null;
+  const nextData: NamespaceData = { ...data, applications: [...flowing].sort(), broker, released, policyTrouble };
   const after = { data: nextData, flows, wires };
   return {
     after,
@@ -132,6 +147,16 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
     wake: toWake(stored, after, removed),
     isOver: isOver(after) && actions.length === 0,
   };
+}
+
+/** Whoever has let go of it still waits until its events have stopped. */
+function isEnding(
+  application: string | null,
+  wires: ReadonlyMap<string, WireRecord>,
+  flows: ReadonlyMap<string, FlowRecord>,
+): boolean {
+  if (application === null || !wires.has(application)) return false;
+  return ![...flows.values()].some((flow) => flow.application === application);
 }
 
 /** Nothing is held, made, or to be remembered. */
@@ -213,16 +238,16 @@ function strays(
 function policyActions(
   { namespace, holders }: NamespaceData,
   state: NamespaceData["broker"]["state"],
-  { policies, namespace: life }: Observed,
+  { policies, knative, namespace: life }: Observed,
   settings: FlowSettings,
 ): readonly Action[] {
-  if (policies.kinds === "missing") return [];
+  if (policies.kinds === "missing" || (knative === "missing" && holders.length > 0)) return [];
   const isNeeded = life === "active" && (holders.length > 0 || state === "lingering");
   const desired = isNeeded ? policyObjects(namespace, settings) : [];
-  const isDesired = (seen: SeenPolicy) => desired.some((each) => isOf(each, seen));
+  const isDesired = (seen: SeenPolicy) => desired.some((each) => isPolicyOf(seen, each));
   return [
     ...desired
-      .filter((each) => !policies.seen.some((seen) => isOf(each, seen) && says(seen.spec, each.object.spec)))
+      .filter((each) => !hasPolicy(policies.seen, each))
       .map((each): Action => ({ kind: "apply", what: "policy", desired: each })),
     ...policies.seen
       .filter((seen) => seen.ours && !seen.deleting && !isDesired(seen))
@@ -231,10 +256,6 @@ function policyActions(
         return { kind: "remove", what: "policy", of: kind, place: { namespace: at, name }, uid, resourceVersion };
       }),
   ];
-}
-
-function isOf({ kind, object }: Desired, seen: SeenPolicy): boolean {
-  return kind.kind === seen.kind && object.metadata.name === seen.name && object.metadata.namespace === seen.namespace;
 }
 
 function mirrorActions(

@@ -2,7 +2,7 @@ import { apiVersionOf, type ClusterObject, type ObjectKind } from "../cluster/cl
 import { labelValue, objectName } from "../cluster/object-name.js";
 import { type Condition, conditionOf, type Delivery, type FlowRecord } from "./flow-record.js";
 import { type FlowSettings, kinds } from "./flow-settings.js";
-import { isRecord, type SeenChannel } from "./observed.js";
+import { isRecord, type SeenChannel, type SeenPolicy } from "./observed.js";
 
 /** An object as it is to be, and its kind. */
 export interface Desired {
@@ -111,6 +111,15 @@ export function policyObjects(namespace: string, settings: FlowSettings): readon
     spec: { selector: ingress, mtls: { mode: "STRICT" }, portLevelMtls: { "9090": { mode: "PERMISSIVE" } } },
   });
   return [metrics, allow];
+}
+
+/** One of those that are seen is the desired one, and says what it is to say. */
+export function hasPolicy(seen: readonly SeenPolicy[], desired: Desired): boolean {
+  return seen.some((each) => isPolicyOf(each, desired) && !each.deleting && says(each.spec, desired.object.spec));
+}
+
+export function isPolicyOf(seen: SeenPolicy, { kind, object }: Desired): boolean {
+  return kind.kind === seen.kind && object.metadata.name === seen.name && object.metadata.namespace === seen.namespace;
 }
 
 function policy(kind: ObjectKind, rest: Pick<ClusterObject, "metadata" | "spec">): Desired {

@@ -1,4 +1,5 @@
 import type { RawCondition } from "./conditions.js";
+import { hasPolicy, policyObjects } from "./desired-objects.js";
 import type { ConditionStatus, ConditionType, FlowRecord, NamespaceData, WireRecord } from "./flow-record.js";
 import type { FlowSettings } from "./flow-settings.js";
 import { hasForeignClass } from "./next-broker.js";
@@ -7,7 +8,7 @@ import type { Observed, SeenReadiness } from "./observed.js";
 /** What is true of a flow at this moment, in the order in which a person would look. */
 export function flowConditions(
   flow: FlowRecord,
-  { broker }: Pick<NamespaceData, "broker">,
+  { namespace, broker, policyTrouble = null }: Pick<NamespaceData, "namespace" | "broker" | "policyTrouble">,
   wire: WireRecord | undefined,
   observed: Observed,
   settings: FlowSettings,
@@ -16,7 +17,7 @@ export function flowConditions(
     granted(flow, observed),
     source(flow, observed),
     sink(broker, observed, settings),
-    policy(observed, settings),
+    policy(namespace, policyTrouble, observed, settings),
     subscription(wire, observed),
   ];
 }
@@ -58,13 +59,15 @@ function sink(broker: NamespaceData["broker"], observed: Observed, settings: Flo
   if (observed.knative === "missing") return knativeMissing("SinkReady");
   const { broker: seen } = observed;
   if (broker.state === "deleting")
-    return no("SinkReady", "Deleting", "the Broker before is being deleted; a new one follows");
+    return no(
+      "SinkReady",
+      "Deleting",
+      andTrouble("the Broker before is being deleted; a new one follows", broker.trouble),
+    );
   if (seen === undefined) {
-    const why =
-      broker.refused === null
-        ? "the Broker is being made"
-        : `the cluster refuses the Broker: ${broker.refused.message}`;
-    return no("SinkReady", broker.refused === null ? "BrokerMissing" : "Refused", why);
+    if (broker.refused !== null)
+      return no("SinkReady", "Refused", `the cluster refuses the Broker: ${broker.refused.message}`);
+    return no("SinkReady", "BrokerMissing", andTrouble("the Broker is being made", broker.trouble));
   }
   if (seen.ours && hasForeignClass(seen, settings)) {
     return no(
@@ -76,29 +79,35 @@ function sink(broker: NamespaceData["broker"], observed: Observed, settings: Flo
   return asSeen("SinkReady", seen.ready, `the Broker ${seen.name}`);
 }
 
-function policy({ behind, policies }: Observed, settings: FlowSettings): RawCondition {
+function policy(
+  namespace: string,
+  trouble: string | null,
+  { behind, policies }: Observed,
+  settings: FlowSettings,
+): RawCondition {
   if (settings.policies === "none") return yes("PolicyReady", "NotWanted", "no policies are configured");
   if (behind !== null) return { type: "PolicyReady", status: "Unknown", reason: "ClusterSilent", message: behind };
   if (policies.kinds === "missing") {
     const message = "the cluster does not know policies of a service mesh";
     return settings.policies === "optional"
       ? yes("PolicyReady", "PolicySkipped", message)
-      : no("PolicyReady", "PolicyMissing", message);
+      : no("PolicyReady", "MeshMissing", message);
   }
-  return policies.seen.length > 0
+  return policyObjects(namespace, settings).every((desired) => hasPolicy(policies.seen, desired))
     ? yes("PolicyReady", "Applied", "the policies are there")
-    : no("PolicyReady", "PolicyMissing", "the policies are being made");
+    : no("PolicyReady", "PolicyMissing", andTrouble("the policies are being made", trouble));
 }
 
 function subscription(wire: WireRecord | undefined, observed: Observed): RawCondition {
   if (observed.behind !== null) return unknown("SubscriptionReady", observed);
   if (observed.knative === "missing") return knativeMissing("SubscriptionReady");
   const seen = wire === undefined ? undefined : observed.subscriptions.get(wire.name);
-  if (wire?.state === "deleting") return no("SubscriptionReady", "Deleting", "the Subscription is being removed");
+  if (wire?.state === "deleting")
+    return no("SubscriptionReady", "Deleting", andTrouble("the Subscription is being removed", wire.trouble));
   if (seen === undefined) {
     const refused = wire?.refused ?? null;
     return refused === null
-      ? no("SubscriptionReady", "SubscriptionMissing", "there is no Subscription yet")
+      ? no("SubscriptionReady", "SubscriptionMissing", andTrouble("there is no Subscription yet", wire?.trouble))
       : no("SubscriptionReady", "Refused", `the cluster refuses the Subscription: ${refused.message}`);
   }
   return asSeen("SubscriptionReady", seen.ready, `the Subscription ${seen.name}`);
@@ -107,6 +116,10 @@ function subscription(wire: WireRecord | undefined, observed: Observed): RawCond
 function asSeen(type: ConditionType, { status, reason, message }: SeenReadiness, what: string): RawCondition {
   if (status === "True") return yes(type, "Ready", `${what} is ready`);
   return { type, status: "False", reason, message: `${what} is not ready${message === "" ? "" : `: ${message}`}` };
+}
+
+function andTrouble(what: string, trouble: string | null | undefined): string {
+  return trouble === null || trouble === undefined ? what : `${what}: ${trouble}`;
 }
 
 function unknown(type: ConditionType, { behind }: Observed): RawCondition {

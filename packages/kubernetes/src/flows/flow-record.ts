@@ -49,6 +49,8 @@ export interface NamespaceData {
   /** Flows that were released a short while ago: a claim from before that comes too late. */
   readonly released: Readonly<Record<string, Release>>;
   readonly broker: SharedBroker;
+  /** Why the policies could not be made at the last try. */
+  readonly policyTrouble?: string | null;
 }
 
 export interface Release {
@@ -77,6 +79,8 @@ export interface SharedBroker {
   readonly epoch: number;
   readonly lingerUntil: number | null;
   readonly refused: Refusals | null;
+  /** Why what was last tried with it could not be done, and may be later. */
+  readonly trouble?: string | null;
 }
 
 /** What the cluster has said no to, again and again. */
@@ -97,6 +101,8 @@ export interface WireRecord {
   readonly state: Exclude<SharedState, "lingering">;
   readonly uid: string | null;
   readonly refused: Refusals | null;
+  /** Why what was last tried with it could not be done, and may be later. */
+  readonly trouble?: string | null;
   /** It delivers as was said until then. */
   readonly deliveryAt: number;
   readonly repairs: { readonly times: number; readonly lastAt: number } | null;

@@ -28,6 +28,13 @@ export interface FlowSettings {
   readonly readiness: Readiness;
   /** A provision has ended by then: degraded, or failed where readiness is required. */
   readonly softDeadlineMs: number;
+  /** So long an application, the kinds of Knative and a namespace may take to appear while a provision waits for them. */
+  readonly appearMs: number;
+  /** The same of a grant. */
+  readonly grantMs: number;
+  /** A Broker that the cluster has refused for so long, so often, it will refuse. */
+  readonly refusedMs: number;
+  readonly refusedTimes: number;
   /** A condition is told to be false only after it was so for this long. */
   readonly debounceMs: number;
   /** A condition that has changed does not change back sooner. */
@@ -56,6 +63,10 @@ export const defaultFlowSettings: FlowSettings = {
   mirror: true,
   readiness: "eventual",
   softDeadlineMs: 15 * minuteMs,
+  appearMs: 2 * minuteMs,
+  grantMs: 10 * minuteMs,
+  refusedMs: 10 * minuteMs,
+  refusedTimes: 5,
   debounceMs: 10_000,
   hysteresisMs: 30_000,
   resyncMs: 10 * minuteMs,

@@ -31,6 +31,8 @@ export function nextBroker(
   if (observed.namespace !== "active") return still(absentBroker(broker.epoch));
   const seen = observed.broker;
   const isNeeded = holders.length > 0;
+  // Nothing can be made of a kind that is not there; what nobody needs has gone with it.
+  if (isNeeded && observed.knative === "missing") return still(broker);
   switch (broker.state) {
     case "absent":
     case "ensuring":
@@ -51,6 +53,9 @@ export function nextBroker(
   }
 }
 
+/** A Broker that somebody else uses is looked at again after so long, at least. */
+const usedAgainMs = 60_000;
+
 function ensured(
   namespace: string,
   broker: SharedBroker,
@@ -58,8 +63,9 @@ function ensured(
   settings: FlowSettings,
   now: number,
 ): NextBroker {
-  const apply: Action = { kind: "apply", what: "broker", desired: brokerObject(namespace, broker.epoch, settings) };
-  const dueAt = broker.refused === null ? null : retryAt(broker.refused);
+  const desired = brokerObject(namespace, broker.epoch, settings);
+  const apply: Action = { kind: "apply", what: "broker", desired, over: seen?.uid ?? null };
+  const dueAt = broker.refused === null ? null : retryAt(broker.refused, now);
   const isDue = dueAt === null || dueAt <= now;
   if (seen === undefined || seen.deleting) {
     const next: SharedBroker = { ...broker, state: "ensuring", adopted: false, uid: null, lingerUntil: null };
@@ -72,7 +78,7 @@ function ensured(
   const next: SharedBroker = { ...broker, state, adopted: !seen.ours, uid: seen.uid, lingerUntil: null };
   // What is another one's is only read; and nobody fights over a class, which a Broker keeps for life.
   if (!seen.ours || hasForeignClass(seen, settings) || isAsDesired(seen, broker.epoch, settings))
-    return still({ ...next, refused: null });
+    return still({ ...next, refused: null, trouble: null });
   return { broker: next, actions: isDue ? [apply] : [], dueAt: isDue ? null : dueAt, asks: false };
 }
 
@@ -99,12 +105,14 @@ function lingering(
   evidence: Evidence | undefined,
 ): NextBroker {
   if (seen === undefined || !seen.ours || settings.deleteBroker === "never") return still(absentBroker(broker.epoch));
-  const until = broker.lingerUntil ?? now;
+  const longestMs = Math.max(settings.lingerMs, usedAgainMs);
+  // A clock that was set back does not make it linger for longer.
+  const until = Math.min(broker.lingerUntil ?? now, now + longestMs);
   if (now < until) return { ...still(broker), dueAt: until };
   if (evidence === undefined) return { ...still(broker), asks: true };
   if (evidence.kind === "gone") return still(absentBroker(broker.epoch));
   if (evidence.kind === "used") {
-    const lingerUntil = now + Math.max(settings.lingerMs, 60_000);
+    const lingerUntil = now + longestMs;
     return { ...still({ ...broker, lingerUntil }), dueAt: lingerUntil };
   }
   const { uid, resourceVersion } = evidence;

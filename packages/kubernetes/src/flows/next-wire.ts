@@ -49,6 +49,7 @@ export function nextWire(
   const wanted = isWanted(facts, observed);
   if (wanted === "unknown") return still(wire);
   if (!wanted) return ending(wire, seen, flows.length === 0);
+  if (observed.knative === "missing") return still(wire);
   if (wire.state === "deleting" && seen !== undefined && seen.uid === wire.uid)
     return { ...still(wire), actions: seen.deleting ? [] : [removal(seen)] };
   const [channel, ...more] = observed.applications.get(application)?.channels ?? [];
@@ -58,16 +59,16 @@ export function nextWire(
   if (seen === undefined || seen.deleting) {
     const next: WireRecord = { ...wire, state: "ensuring", uid: null };
     if (seen?.deleting || !facts.hasSink) return still(next);
-    return applied(next, desired, now);
+    return applied(next, desired, null, now);
   }
   // Of our own name and not ours: somebody wants it so.
-  if (!seen.ours) return still({ ...wire, state: "present", uid: seen.uid, refused: null });
+  if (!seen.ours) return still({ ...wire, state: "present", uid: seen.uid, refused: null, trouble: null });
   // The channel of a Subscription cannot be changed.
   if (!says(channelOf(seen.spec), channelOf(desired.object.spec))) return recreated(wire, seen);
   const next: WireRecord = { ...wire, state: "present", uid: seen.uid };
-  if (!isAsDesired(seen.spec, desired.object.spec)) return applied(next, desired, now);
+  if (!isAsDesired(seen.spec, desired.object.spec)) return applied(next, desired, seen.uid, now);
   const deliveryAt = Math.max(...flows.map((flow) => flow.deliveryAt));
-  return repaired({ ...next, refused: null, deliveryAt }, seen, facts.brokenSince, now);
+  return repaired({ ...next, refused: null, trouble: null, deliveryAt }, seen, facts.brokenSince, now);
 }
 
 /** The latest word of all flows that share it. */
@@ -90,7 +91,9 @@ function isWanted({ application, flows }: WireFacts, observed: Observed): boolea
 /** Nobody needs it, or nobody may have it any more: the events stop. */
 function ending(wire: WireRecord, seen: SeenSubscription | undefined, isForGood: boolean): NextWire {
   if (seen === undefined) {
-    return still(isForGood ? null : { ...wire, state: "absent", uid: null, refused: null, repairs: null });
+    return still(
+      isForGood ? null : { ...wire, state: "absent", uid: null, refused: null, trouble: null, repairs: null },
+    );
   }
   const next: WireRecord = { ...wire, state: "deleting", uid: seen.uid };
   return { ...still(next), actions: seen.deleting ? [] : [removal(seen)] };
@@ -100,10 +103,11 @@ function recreated(wire: WireRecord, seen: SeenSubscription): NextWire {
   return { ...still({ ...wire, state: "deleting", uid: seen.uid }), actions: seen.deleting ? [] : [removal(seen)] };
 }
 
-function applied(wire: WireRecord, desired: Desired, now: number): NextWire {
-  const dueAt = wire.refused === null ? null : retryAt(wire.refused);
+function applied(wire: WireRecord, desired: Desired, over: string | null, now: number): NextWire {
+  const dueAt = wire.refused === null ? null : retryAt(wire.refused, now);
   if (dueAt !== null && dueAt > now) return { ...still(wire), dueAt };
-  return { ...still(wire), actions: [{ kind: "apply", what: "subscription", application: wire.application, desired }] };
+  const { application } = wire;
+  return { ...still(wire), actions: [{ kind: "apply", what: "subscription", application, desired, over }] };
 }
 
 /** A Subscription that stays broken between two ends that are well is made anew, less and less often. */
@@ -111,7 +115,8 @@ function repaired(wire: WireRecord, seen: SeenSubscription, brokenSince: number 
   if (brokenSince === null) return still(wire.repairs === null ? wire : { ...wire, repairs: null });
   const times = wire.repairs?.times ?? 0;
   const dueAt =
-    Math.max(brokenSince, wire.repairs?.lastAt ?? 0) + Math.min(mostRepairMs, firstRepairMs * 2 ** Math.min(20, times));
+    Math.min(now, Math.max(brokenSince, wire.repairs?.lastAt ?? 0)) +
+    Math.min(mostRepairMs, firstRepairMs * 2 ** Math.min(20, times));
   if (dueAt > now) return { ...still(wire), dueAt };
   const repairs = { times: times + 1, lastAt: now };
   return { ...recreated({ ...wire, repairs }, seen), repaired: true };

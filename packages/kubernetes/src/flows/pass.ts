@@ -9,7 +9,17 @@ export type What = "broker" | "subscription" | "policy" | "mirror";
  * the next pass again; none does harm when it is done twice.
  */
 export type Action =
-  | { readonly kind: "apply"; readonly what: What; readonly desired: Desired; readonly application?: string }
+  | {
+      readonly kind: "apply";
+      readonly what: What;
+      readonly desired: Desired;
+      readonly application?: string;
+      /**
+       * The uid of the object that it changes; `null`: there is none of the name. If that has changed meanwhile, it must do nothing: what a user has
+       * put there is not taken from him, and what was removed is not made again. Without it, whatever is there is changed.
+       */
+      readonly over?: string | null;
+    }
   | { readonly kind: "apply status"; readonly what: "mirror"; readonly desired: Desired }
   | {
       readonly kind: "remove";

@@ -7,7 +7,7 @@ export function refusedAgain(before: Refusals | null, message: string, now: numb
   return { times: (before?.times ?? 0) + 1, since: before?.since ?? now, lastAt: now, message };
 }
 
-/** When what was refused is tried again. */
-export function retryAt({ times, lastAt }: Refusals): number {
-  return lastAt + Math.min(mostPauseMs, firstPauseMs * 2 ** Math.min(20, times - 1));
+/** When what was refused is tried again. A clock that was set back does not make it wait for longer. */
+export function retryAt({ times, lastAt }: Refusals, now: number): number {
+  return Math.min(lastAt, now) + Math.min(mostPauseMs, firstPauseMs * 2 ** Math.min(20, times - 1));
 }

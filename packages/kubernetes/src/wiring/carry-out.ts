@@ -1,6 +1,6 @@
 import type { Cluster } from "../cluster/cluster.js";
 import { ClusterError, isPassing } from "../cluster/cluster-error.js";
-import type { ObjectKind } from "../cluster/cluster-object.js";
+import type { ClusterObject, ObjectKind } from "../cluster/cluster-object.js";
 import { kinds } from "../flows/flow-settings.js";
 import type { Action } from "../flows/pass.js";
 
@@ -23,7 +23,7 @@ export async function carryOut(cluster: Cluster, action: Action, signal: AbortSi
   try {
     switch (action.kind) {
       case "apply":
-        await cluster.apply(action.desired.kind, action.desired.object, { force: true, signal });
+        await cluster.apply(action.desired.kind, withPrecondition(action), { force: true, signal });
         return { kind: "done" };
       case "apply status":
         await cluster.applyStatus(action.desired.kind, action.desired.object, { force: true, signal });
@@ -40,10 +40,21 @@ export async function carryOut(cluster: Cluster, action: Action, signal: AbortSi
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ClusterError)) throw error;
-    const isRefused = error.failure === "forbidden" || error.failure === "invalid";
+    const isOther = error.failure === "invalid" && error.message.includes("metadata.uid");
+    const isRefused = !isOther && (error.failure === "forbidden" || error.failure === "invalid");
     if (isRefused) return { kind: "refused", error };
     return { kind: "later", afterMs: isPassing(error) ? error.retryAfterMs : null, error };
   }
+}
+
+/**
+ * A server takes an object with a uid only for the one that has it. One with a version it takes for the one of that version, or makes it if there is
+ * none: no object has the first version, so that nothing is changed that was not known of.
+ */
+function withPrecondition({ desired: { object }, over }: Extract<Action, { readonly kind: "apply" }>): ClusterObject {
+  if (over === undefined) return object;
+  const precondition = over === null ? { resourceVersion: "1" } : { uid: over };
+  return { ...object, metadata: { ...object.metadata, ...precondition } };
 }
 
 export function nameOf(action: Action): string {

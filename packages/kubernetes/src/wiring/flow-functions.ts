@@ -26,7 +26,7 @@ import {
   type WireRecord,
   wirePart,
 } from "../flows/flow-record.js";
-import type { FlowSettings } from "../flows/flow-settings.js";
+import type { FlowSettings, Readiness } from "../flows/flow-settings.js";
 import { type FlowPlace, flowPlace, operationNumber } from "./flow-place.js";
 import { byEventFlow } from "./follow-namespace.js";
 
@@ -48,13 +48,10 @@ type FlowFunctions = Pick<Service, "provision" | "update" | "deprovision">;
 // biome-ignore lint/suspicious/noExplicitAny: the plans of all applications are alike here.
 type AnyPlans = any;
 
-const minuteMs = 60_000;
-/** So long an application that is not known may take to appear, and a grant. */
-const appearsMs = 2 * minuteMs;
-const grantMs = 10 * minuteMs;
-/** What the cluster refuses for so long, so often, it will refuse. */
-const refusedMs = 10 * minuteMs;
-const refusedTimes = 5;
+/** A Subscription that the cluster has refused so often it will refuse. */
+const subscriptionRefusedTimes = 2;
+/** Of these a provision fails when it goes on for long: nobody but an operator can do something about it. */
+const hopelessReasons: ReadonlySet<string> = new Set(["KnativeMissing", "NamespaceGone"]);
 
 /** A look at what others write is cheap; and whoever writes it wakes those who wait. */
 const lookEveryMs = (looks: number) => Math.min(30_000, 1_000 * 2 ** Math.min(10, looks));
@@ -83,7 +80,8 @@ export function flowFunctions(
       await wait.until("the policies", "PolicyReady");
       await wait.until("the Subscription", "SubscriptionReady");
       const end = await wait.until("events", "Ready");
-      if (end === "late" && readiness === "required") throw await wait.lateFailure();
+      const failure = end === "late" ? await wait.lateFailure(readiness) : undefined;
+      if (failure !== undefined) throw failure;
     },
     async update(work: Work, { instance, parameters, previous }: UpdateInput<AnyPlans, undefined>) {
       const place = flowPlace(instance);
@@ -92,9 +90,11 @@ export function flowFunctions(
       const wanted = { application: application.name, service: service.id };
       const delivery = toDelivery(parameters, place.namespace);
       await claimFlow(ports, work, "claim", place, { ...wanted, delivery });
-      const refused = await work.poll("delivered so", () => deliveredSo(ports, place, application.name), {
-        everyMs: lookEveryMs,
-      });
+      const refused = await work.poll(
+        "delivered so",
+        ({ elapsedMs }) => deliveredSo(ports, work, place, application.name, { elapsedMs, readiness }),
+        { everyMs: lookEveryMs },
+      );
       if (refused === "") return;
       // What holds is what was asked for before.
       const before = toDelivery(previous.parameters, place.namespace);
@@ -120,13 +120,12 @@ async function releaseFlow(ports: FlowFunctionsPorts, work: Work, place: FlowPla
     );
     return null;
   });
-  work.describe("waiting for the events to stop");
-  await work.poll("events have stopped", () => eventsHaveStopped(ports, place), { everyMs: lookEveryMs });
+  await work.poll("events have stopped", () => eventsHaveStopped(ports, work, place), { everyMs: lookEveryMs });
 }
 
 /** #7193: what is late is waited for. Only what is known for sure to be missing, for long, fails. */
 async function awaitGrant(
-  { applications }: FlowFunctionsPorts,
+  { applications, settings }: FlowFunctionsPorts,
   work: Work,
   { namespace }: FlowPlace,
   application: string,
@@ -143,7 +142,7 @@ async function awaitGrant(
       const missing = isOffered
         ? `the namespace ${namespace} is not granted ${service} of the application ${application}`
         : `there is no service ${service} of an application ${application}`;
-      if (isSure && elapsedMs >= (isOffered ? grantMs : appearsMs)) throw new Failed(missing);
+      if (isSure && elapsedMs >= (isOffered ? settings.grantMs : settings.appearMs)) throw new Failed(missing);
       work.describe(isSure ? `waiting: ${missing}` : "waiting for the cluster to tell of applications");
       return undefined;
     },
@@ -167,7 +166,7 @@ async function claimFlow(
     );
     // Not a word for ever: room may be made.
     if (result === "full")
-      throw new RetryLater(`the namespace ${place.namespace} has as many flows as it may have`, { afterMs: minuteMs });
+      throw new RetryLater(`the namespace ${place.namespace} has as many flows as it may have`, { afterMs: 60_000 });
     return result;
   });
   if (outcome === "too late") throw new Failed("the instance was deleted meanwhile");
@@ -200,12 +199,14 @@ class FlowWait {
         if (condition?.status === "True") return "ready";
         const now = journal().now();
         const refusal =
-          refusedForGood(data?.broker.refused ?? null, refusedTimes, refusedMs) ??
-          refusedForGood(wire?.refused ?? null, 2, 0);
+          this.#refusedForGood(data?.broker.refused ?? null, settings.refusedTimes, settings.refusedMs) ??
+          this.#refusedForGood(wire?.refused ?? null, subscriptionRefusedTimes, 0);
         if (refusal !== undefined) throw new Failed(refusal);
-        if (condition?.reason === "PolicyMissing" && condition.message.includes("does not know"))
-          throw new Failed(condition.message);
-        if (condition?.reason === "Gone") throw new Failed(condition.message);
+        const hopeless = flow?.conditions.find(
+          ({ reason, since }) => hopelessReasons.has(reason) && now - since >= settings.appearMs,
+        );
+        if (hopeless !== undefined) throw new Failed(hopeless.message);
+        if (condition?.reason === "MeshMissing" || condition?.reason === "Gone") throw new Failed(condition.message);
         if (now - this.#begunAt >= settings.softDeadlineMs) return "late";
         this.#work.describe(`waiting for ${what}${condition === undefined ? "" : `: ${condition.message}`}`);
         return undefined;
@@ -214,37 +215,59 @@ class FlowWait {
     );
   }
 
-  async lateFailure(): Promise<Failed> {
-    const { flow } = await readFlow(this.#ports, this.#place, this.#application);
+  /** What takes its time heals later, unless it is required at once. But the cluster must have taken all that there is to take. */
+  async lateFailure(readiness: Readiness): Promise<Failed | undefined> {
+    const { flow, data, wire } = await readFlow(this.#ports, this.#place, this.#application);
+    const is = (type: ConditionType) => (flow === undefined ? undefined : conditionOf(flow, type)?.status);
+    // Without a channel there is nothing to subscribe to: what is missing then is not ours.
+    const isTaken =
+      data?.broker.state === "present" &&
+      (wire?.state === "present" || is("SourceReady") === "False") &&
+      is("PolicyReady") !== "False";
+    if (readiness === "eventual" && isTaken) return undefined;
     const ready: Condition | undefined = flow === undefined ? undefined : conditionOf(flow, "Ready");
     return new Failed(`the events do not flow yet: ${ready?.message ?? "nobody has looked at the namespace"}`);
   }
-}
 
-function refusedForGood(refused: Refusals | null, times: number, forMs: number): string | undefined {
-  if (refused === null || refused.times < times || refused.lastAt - refused.since < forMs) return undefined;
-  return refused.message;
+  /** What was refused before this operation began may be taken by now: it counts what was refused since. */
+  #refusedForGood(refused: Refusals | null, times: number, forMs: number): string | undefined {
+    if (refused === null || refused.times < times) return undefined;
+    return refused.lastAt - Math.max(refused.since, this.#begunAt) >= forMs ? refused.message : undefined;
+  }
 }
 
 /** The message of a refusal, or "" when the wire delivers as it was asked to. */
 async function deliveredSo(
   ports: FlowFunctionsPorts,
+  work: Work,
   place: FlowPlace,
   application: string,
+  { elapsedMs, readiness }: { readonly elapsedMs: number; readonly readiness: Readiness },
 ): Promise<string | undefined> {
   const { flow, wire } = await readFlow(ports, place, application);
   if (flow === undefined) throw new Failed("there is no flow of this instance any more");
-  if (wire?.refused !== null && wire?.refused !== undefined && wire.refused.times >= 2) return wire.refused.message;
-  return wire !== undefined && wire.deliveryAt >= flow.deliveryAt ? "" : undefined;
+  const refused = wire?.refused ?? null;
+  if (refused !== null && refused.times >= subscriptionRefusedTimes && refused.lastAt >= flow.deliveryAt)
+    return refused.message;
+  if (wire !== undefined && wire.deliveryAt >= flow.deliveryAt) return "";
+  const worst = conditionOf(flow, "Ready");
+  const why = wire?.trouble ?? (worst?.status === "True" ? undefined : worst?.message);
+  // What is wanted is kept: it holds as soon as the events flow again.
+  if (elapsedMs >= ports.settings.softDeadlineMs) return readiness === "eventual" ? "" : (why ?? "it takes too long");
+  work.describe(`waiting for the Subscription to deliver so${why === undefined ? "" : `: ${why}`}`);
+  return undefined;
 }
 
 /** Nobody else needs the wire, and it is gone; or others do, and it stays for them. */
-async function eventsHaveStopped(ports: FlowFunctionsPorts, place: FlowPlace): Promise<true | undefined> {
+async function eventsHaveStopped(ports: FlowFunctionsPorts, work: Work, place: FlowPlace): Promise<true | undefined> {
   const { data } = await readFlow(ports, place, null);
   const application = data?.released[place.flow]?.application ?? null;
   if (application === null) return true;
   const { wire, others } = await readFlow(ports, place, application);
-  return wire === undefined || others ? true : undefined;
+  if (wire === undefined || others) return true;
+  const { trouble = null } = wire;
+  work.describe(`waiting for the events to stop${trouble === null ? "" : `: ${trouble}`}`);
+  return undefined;
 }
 
 async function readFlow(

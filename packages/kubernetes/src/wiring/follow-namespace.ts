@@ -8,7 +8,6 @@ import {
   type TypedResource,
 } from "@osbert/journal";
 import type { Cluster } from "../cluster/cluster.js";
-import type { ClusterError } from "../cluster/cluster-error.js";
 import { decidePass, type Pass, type StoredNamespace } from "../flows/decide-pass.js";
 import { managedBy, managedByLabel } from "../flows/desired-objects.js";
 import {
@@ -17,6 +16,7 @@ import {
   followKind,
   type NamespaceShape,
   namespaceResource,
+  type SharedBroker,
   wirePart,
   wirePrefix,
 } from "../flows/flow-record.js";
@@ -26,7 +26,7 @@ import { isRecord } from "../flows/observed.js";
 import type { Action } from "../flows/pass.js";
 import { refusedAgain } from "../flows/refusals.js";
 import type { FlowObserver } from "../watch/flow-event.js";
-import { carryOut, nameOf } from "./carry-out.js";
+import { type Carried, carryOut, nameOf } from "./carry-out.js";
 import type { FlowWatches } from "./flow-watches.js";
 import { NamespaceMemory } from "./namespace-memory.js";
 
@@ -89,6 +89,7 @@ async function followOnce(
   const pass =
     first.change === null && evidence === undefined ? first : await commit(ports, operation, memory, evidence);
   memory.pending = pass.pending;
+  memory.forget(new Set([...stored.wires].filter(([id]) => !pass.after.wires.has(id)).map(([, { name }]) => name)));
   tellOf(ports, stored, pass);
   const { due, nextAt } = memory.due(pass.actions, began);
   const afterMs = await act(ports, operation, memory, due, signal);
@@ -215,46 +216,56 @@ async function act(
   for (const action of actions) {
     signal.throwIfAborted();
     const carried = await carryOut(cluster, action, signal);
-    memory.done(action, journal().now());
     const { what } = action;
     const name = nameOf(action);
     if (carried.kind === "done") {
+      memory.done(action, journal().now());
       tell({ kind: "cluster changed", namespace, what, done: action.kind === "remove" ? "removed" : "applied", name });
       continue;
     }
     if (carried.error !== null) tell({ kind: "cluster refused", namespace, what, name, error: carried.error });
-    if (carried.kind === "refused") await noteRefusal(operation, action, carried.error, journal().now());
-    const pauseMs = Math.max(memory.failed(), carried.kind === "later" ? (carried.afterMs ?? 0) : 0);
+    const askedMs = carried.kind === "later" ? (carried.afterMs ?? 0) : 0;
+    const pauseMs = memory.failed(action, askedMs, journal().now());
+    if (carried.error !== null) await noteFailure(operation, action, carried, journal().now());
     again = Math.min(again ?? pauseMs, pauseMs);
   }
-  if (again === null) memory.succeeded();
   return again;
 }
 
-/** Kept, because whoever waits for it has to be told why, and fails when it goes on for long. */
-async function noteRefusal(
+/** Kept, because whoever waits for it has to be told why, and fails when the cluster refuses it for long. */
+async function noteFailure(
   operation: FollowOperation,
   action: Action,
-  { message }: ClusterError,
+  { kind, error }: Exclude<Carried, { readonly kind: "done" }>,
   now: number,
 ): Promise<void> {
-  if (action.kind !== "apply") return;
-  if (action.what === "broker") {
-    await operation.change(({ data }) => ({
-      data: { ...data, broker: { ...data.broker, refused: refusedAgain(data.broker.refused, message, now) } },
-    }));
-  }
-  const { application } = action;
-  if (action.what === "subscription" && application !== undefined) {
-    const part = wirePart(application);
-    await operation.change(
-      ({ parts }) => {
-        const wire = parts.get(part);
-        if (wire === undefined) return {};
-        return { parts: namespaceResource.part(part, { ...wire, refused: refusedAgain(wire.refused, message, now) }) };
-      },
-      { parts: [part] },
-    );
+  const message = error instanceof Error ? error.message : "unknown error";
+  const isRefused = kind === "refused" && action.kind === "apply";
+  const noted = <Kept extends Pick<SharedBroker, "refused" | "trouble">>(kept: Kept): Kept =>
+    isRefused
+      ? { ...kept, refused: refusedAgain(kept.refused, message, now), trouble: null }
+      : { ...kept, trouble: message };
+  switch (action.what) {
+    case "broker":
+      return operation.change(({ data }) => {
+        if (!isRefused && data.broker.trouble === message) return {};
+        return { data: { ...data, broker: noted(data.broker) } };
+      });
+    case "policy":
+      return operation.change(({ data }) =>
+        data.policyTrouble === message ? {} : { data: { ...data, policyTrouble: message } },
+      );
+    case "subscription":
+      return operation.change(
+        (resource) => {
+          const wire = [...storedNamespace(resource).wires.values()].find(({ name }) => name === nameOf(action));
+          if (wire === undefined || (!isRefused && wire.trouble === message)) return {};
+          return { parts: namespaceResource.part(wirePart(wire.application), noted(wire)) };
+        },
+        { partsUnder: [wirePrefix] },
+      );
+    case "mirror":
+      return;
   }
 }
 

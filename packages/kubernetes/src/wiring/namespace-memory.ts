@@ -4,10 +4,15 @@ import { nameOf } from "./carry-out.js";
 
 const firstPauseMs = 1_000;
 const mostPauseMs = 600_000;
+/** What failed is tried more often than what somebody else undoes: nobody fights. */
+const mostFailurePauseMs = 60_000;
 
 interface Repeat {
+  readonly ended: "done" | "failed";
+  /** In a row. */
   readonly times: number;
   readonly lastAt: number;
+  readonly pauseMs: number;
 }
 
 /**
@@ -16,7 +21,6 @@ interface Repeat {
  */
 export class NamespaceMemory {
   pending: ReadonlyMap<string, Pending> = new Map();
-  #failures = 0;
   readonly #repeats = new Map<string, Repeat>();
 
   /** Those that are due, and when the next of the others is. */
@@ -28,7 +32,8 @@ export class NamespaceMemory {
     let nextAt: number | null = null;
     const due = actions.filter((action) => {
       const repeat = this.#repeats.get(keyOf(action));
-      const at = repeat === undefined ? now : repeat.lastAt + pauseMs(repeat.times);
+      // A clock that was set back does not make it wait for longer.
+      const at = repeat === undefined ? now : Math.min(repeat.lastAt, now) + repeat.pauseMs;
       if (at > now) nextAt = Math.min(nextAt ?? at, at);
       return at <= now;
     });
@@ -36,29 +41,33 @@ export class NamespaceMemory {
   }
 
   done(action: Action, now: number): void {
+    this.#note(action, "done", mostPauseMs, 0, now);
+  }
+
+  /** Answers how long to wait before it is tried again, at least for as long as the cluster has asked for. */
+  failed(action: Action, askedMs: number, now: number): number {
+    return this.#note(action, "failed", mostFailurePauseMs, Math.min(mostPauseMs, askedMs), now);
+  }
+
+  /** Nobody wants these objects any more: who wants them again is no other who fights. */
+  forget(names: ReadonlySet<string>): void {
+    for (const key of this.#repeats.keys()) if (names.has(key.split(" ", 3)[2] ?? "")) this.#repeats.delete(key);
+  }
+
+  /** The first repeat comes after a second: news of what was done takes a moment. */
+  #note(action: Action, ended: Repeat["ended"], mostMs: number, leastMs: number, now: number): number {
     const key = keyOf(action);
-    this.#repeats.set(key, { times: (this.#repeats.get(key)?.times ?? 0) + 1, lastAt: now });
+    const before = this.#repeats.get(key);
+    const times = before?.ended === ended ? before.times + 1 : 1;
+    const pauseMs = Math.max(leastMs, Math.min(mostMs, firstPauseMs * 2 ** Math.min(20, times - 1)));
+    this.#repeats.set(key, { ended, times, lastAt: now, pauseMs });
+    return pauseMs;
   }
-
-  /** How long to wait after so many looks in a row in which something failed. */
-  failed(): number {
-    this.#failures += 1;
-    return Math.min(60_000, pauseMs(this.#failures));
-  }
-
-  succeeded(): void {
-    this.#failures = 0;
-  }
-}
-
-/** The first repeat comes after a second: news of what was done takes a moment. */
-function pauseMs(times: number): number {
-  return Math.min(mostPauseMs, firstPauseMs * 2 ** Math.min(20, times - 1));
 }
 
 /** What is applied is another thing when it says something else. */
 function keyOf(action: Action): string {
-  const name = `${action.kind} ${action.what} ${nameOf(action)}`;
+  const name = `${action.kind.replace(" ", "-")} ${action.what} ${nameOf(action)}`;
   return action.kind === "remove"
     ? `${name} ${action.uid} ${action.resourceVersion}`
     : `${name} ${JSON.stringify(action.desired.object)}`;
