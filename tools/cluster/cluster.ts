@@ -10,6 +10,8 @@ import type { ClusterFacts, ClusterOptions, PartName } from "./options.js";
 export interface Cluster {
   readonly facts: ClusterFacts;
   readonly kubectl: Kubectl;
+  /** Adds what it does not have yet, and answers where everything is then. */
+  add(options: ClusterOptions): Promise<ClusterFacts>;
   /** Ends a process where it stands. */
   stopPart(part: PartName): Promise<void>;
   /** Starts it again, on what it has written; resolves when it answers. */
@@ -40,6 +42,11 @@ export async function startCluster(
     return {
       facts,
       kubectl: kubectlOf(facts),
+      async add(more) {
+        const all = await keeper.ensure(more);
+        if ("leftOut" in all) throw new Error(all.leftOut);
+        return all;
+      },
       stopPart: (part) => call("stop part", part),
       startPart: (part) => call("start part", part),
       pausePart: (part) => call("pause part", part),

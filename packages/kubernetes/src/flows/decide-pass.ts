@@ -268,7 +268,7 @@ function mirrorActions(
   const kept = [...flows].flatMap(([id, flow]): readonly Action[] => {
     const seen = mirror.seen.get(id);
     if (seen?.deleting) return [];
-    const desired = eventFlowObject(id, namespace, flow);
+    const desired = eventFlowObject(id, namespace, flow, settings);
     const status = eventFlowStatus(flow, broker?.address ?? null);
     const withStatus: Desired = { ...desired, object: { ...withoutSpec(desired), status } };
     return [

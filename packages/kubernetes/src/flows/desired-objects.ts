@@ -10,21 +10,28 @@ export interface Desired {
   readonly object: ClusterObject;
 }
 
-/** Objects with this label are ours: others of the same names are only read. */
 export const managedByLabel = "app.kubernetes.io/managed-by";
 export const managedBy = "osbert";
+/** Whose they are of several that work in one cluster: each has an integration namespace of its own. */
+export const integrationLabel = "events.osbert.io/integration";
 export const applicationLabel = "events.osbert.io/application";
 export const namespaceLabel = "events.osbert.io/namespace";
 export const pausedAnnotation = "events.osbert.io/paused";
 export const brokerClassAnnotation = "eventing.knative.dev/broker.class";
 export const epochAnnotation = "events.osbert.io/epoch";
 
+/** Objects with these labels are ours: others of the same names are only read. */
+export function ownLabels({ integrationNamespace }: FlowSettings): Readonly<Record<string, string>> {
+  return { [managedByLabel]: managedBy, [integrationLabel]: labelValue(integrationNamespace) };
+}
+
+export function isOwn({ metadata: { labels = {} } }: ClusterObject, settings: FlowSettings): boolean {
+  return says(labels, ownLabels(settings));
+}
+
 /** With the number of deletions before it: so the first apply after one changes the object, and a delete from before that comes late misses it. */
-export function brokerObject(
-  namespace: string,
-  epoch: number,
-  { brokerName, brokerClass, brokerSpec }: FlowSettings,
-): Desired {
+export function brokerObject(namespace: string, epoch: number, settings: FlowSettings): Desired {
+  const { brokerName, brokerClass, brokerSpec } = settings;
   return {
     kind: kinds.broker,
     object: {
@@ -33,7 +40,7 @@ export function brokerObject(
       metadata: {
         name: brokerName,
         namespace,
-        labels: { [managedByLabel]: managedBy },
+        labels: ownLabels(settings),
         annotations: { [brokerClassAnnotation]: brokerClass, [epochAnnotation]: String(epoch) },
       },
       ...(Object.keys(brokerSpec).length > 0 && { spec: brokerSpec }),
@@ -50,7 +57,7 @@ export function subscriptionObject(
   { application, namespace, name }: { readonly application: string; readonly namespace: string; readonly name: string },
   channel: SeenChannel,
   delivery: Delivery | null,
-  { brokerName }: FlowSettings,
+  settings: FlowSettings,
 ): Desired {
   return {
     kind: kinds.subscription,
@@ -61,7 +68,7 @@ export function subscriptionObject(
         name,
         namespace: channel.namespace,
         labels: {
-          [managedByLabel]: managedBy,
+          ...ownLabels(settings),
           [applicationLabel]: labelValue(application),
           [namespaceLabel]: labelValue(namespace),
         },
@@ -70,7 +77,12 @@ export function subscriptionObject(
         channel: { apiVersion: channel.apiVersion, kind: channel.kind, name: channel.name },
         // By reference, so that Knative finds out where that is.
         subscriber: {
-          ref: { apiVersion: apiVersionOf(kinds.broker), kind: kinds.broker.kind, namespace, name: brokerName },
+          ref: {
+            apiVersion: apiVersionOf(kinds.broker),
+            kind: kinds.broker.kind,
+            namespace,
+            name: settings.brokerName,
+          },
         },
         ...(delivery !== null && { delivery }),
       },
@@ -87,9 +99,9 @@ const namespacedClasses: ReadonlySet<string> = new Set(["KafkaNamespaced"]);
  */
 export function policyObjects(namespace: string, settings: FlowSettings): readonly Desired[] {
   if (settings.policies === "none") return [];
-  const { brokerName, brokerClass, deliverers, systemNamespace } = settings;
-  const name = objectName("flow", namespace);
-  const labels = { [managedByLabel]: managedBy, [namespaceLabel]: labelValue(namespace) };
+  const { brokerName, brokerClass, deliverers, systemNamespace, integrationNamespace } = settings;
+  const name = objectName("flow", integrationNamespace, namespace);
+  const labels = { ...ownLabels(settings), [namespaceLabel]: labelValue(namespace) };
   const ingress = { matchLabels: { "eventing.knative.dev/brokerRole": "ingress" } };
   const isNamespaced = namespacedClasses.has(brokerClass);
   const allow = policy(kinds.authorizationPolicy, {
@@ -126,13 +138,13 @@ function policy(kind: ObjectKind, rest: Pick<ClusterObject, "metadata" | "spec">
   return { kind, object: { apiVersion: apiVersionOf(kind), kind: kind.kind, ...rest } };
 }
 
-export function eventFlowObject(id: string, namespace: string, flow: FlowRecord): Desired {
+export function eventFlowObject(id: string, namespace: string, flow: FlowRecord, settings: FlowSettings): Desired {
   return {
     kind: kinds.eventFlow,
     object: {
       apiVersion: apiVersionOf(kinds.eventFlow),
       kind: kinds.eventFlow.kind,
-      metadata: { name: id, namespace, labels: { [managedByLabel]: managedBy } },
+      metadata: { name: id, namespace, labels: ownLabels(settings) },
       spec: { source: flow.application, service: flow.service, instance: flow.instance },
     },
   };

@@ -6,9 +6,9 @@ import type { StoredNamespace } from "../flows/decide-pass.js";
 import {
   brokerClassAnnotation,
   epochAnnotation,
-  managedBy,
-  managedByLabel,
+  isOwn,
   namespaceLabel,
+  ownLabels,
   pausedAnnotation,
 } from "../flows/desired-objects.js";
 import { type FlowSettings, kinds } from "../flows/flow-settings.js";
@@ -60,14 +60,16 @@ export class FlowWatches {
     this.#ports = ports;
     const { cluster, settings, applications, touched, touchedApplication } = ports;
     const { integrationNamespace, channelLabel, channelKind, brokerName } = settings;
-    const ours = `${managedByLabel}=${managedBy}`;
+    const ours = Object.entries(ownLabels(settings))
+      .map(([name, value]) => `${name}=${value}`)
+      .join(",");
     this.#namespaces = cluster.watch(kinds.namespace, {
       keep: ({ metadata }) => ({ deleting: metadata.deletionTimestamp !== undefined }),
       changed: (change) => touched(change?.place.name),
     });
     this.#brokers = cluster.watch(kinds.broker, {
       fields: `metadata.name=${brokerName}`,
-      keep: toBroker,
+      keep: (object) => toBroker(object, settings),
       changed: told((change) => {
         const { after } = change ?? {};
         // One that is to stay in any case tells nothing of flows that are left.
@@ -78,7 +80,7 @@ export class FlowWatches {
     this.#channels = cluster.watch(channelKind, {
       namespace: integrationNamespace,
       labels: channelLabel,
-      keep: (object) => toChannel(object, channelLabel),
+      keep: (object) => toChannel(object, settings),
       changed: (change) => {
         this.#channelsOf.take(change, ({ application }) => application);
         told<SeenChannel>((news) => {
@@ -89,7 +91,7 @@ export class FlowWatches {
     });
     this.#subscriptions = cluster.watch(kinds.subscription, {
       namespace: integrationNamespace,
-      keep: toSubscription,
+      keep: (object) => toSubscription(object, settings),
       changed: (change) => {
         this.#subscriptionsOf.take(change, (seen) => seen.for);
         toldFor<KeptSubscription>(touched)(change);
@@ -101,7 +103,7 @@ export class FlowWatches {
         : [kinds.peerAuthentication, kinds.authorizationPolicy].map((kind) =>
             cluster.watch(kind, {
               labels: ours,
-              keep: (object) => toPolicy(object, kind),
+              keep: (object) => toPolicy(object, kind, settings),
               changed: (change) => {
                 this.#policiesOf.take(change, (seen) => seen.for);
                 toldFor<SeenPolicy & { readonly for: string | null }>(touched)(change);
@@ -111,7 +113,7 @@ export class FlowWatches {
     this.#mirrors = settings.mirror
       ? cluster.watch(kinds.eventFlow, {
           labels: ours,
-          keep: toMirror,
+          keep: (object) => toMirror(object, settings),
           changed: told((change) => touched(change?.place.namespace)),
         })
       : undefined;
@@ -236,17 +238,22 @@ function withoutVersion(kept: SeenObject | undefined): string | undefined {
   return kept === undefined ? undefined : JSON.stringify({ ...kept, resourceVersion: "" });
 }
 
-function toObject(object: ClusterObject): SeenObject {
-  const { uid = "", resourceVersion = "", labels, deletionTimestamp } = object.metadata;
-  const ours = labels?.[managedByLabel] === managedBy;
-  return { ...placeOf(object), uid, resourceVersion, ours, deleting: deletionTimestamp !== undefined };
+function toObject(object: ClusterObject, settings: FlowSettings): SeenObject {
+  const { uid = "", resourceVersion = "", deletionTimestamp } = object.metadata;
+  return {
+    ...placeOf(object),
+    uid,
+    resourceVersion,
+    ours: isOwn(object, settings),
+    deleting: deletionTimestamp !== undefined,
+  };
 }
 
-function toBroker(object: ClusterObject): SeenBroker {
+function toBroker(object: ClusterObject, settings: FlowSettings): SeenBroker {
   const { metadata, spec, status } = object;
   const address = isRecord(status) && isRecord(status.address) ? text(status.address.url, 2_000) : undefined;
   return {
-    ...toObject(object),
+    ...toObject(object, settings),
     class: metadata.annotations?.[brokerClassAnnotation] ?? null,
     epoch: metadata.annotations?.[epochAnnotation] ?? null,
     spec: spec ?? null,
@@ -255,35 +262,39 @@ function toBroker(object: ClusterObject): SeenBroker {
   };
 }
 
-function toChannel(object: ClusterObject, label: string): SeenChannel {
+function toChannel(object: ClusterObject, settings: FlowSettings): SeenChannel {
   const { apiVersion, kind, metadata } = object;
   return {
-    ...toObject(object),
+    ...toObject(object, settings),
     apiVersion,
     kind,
-    application: metadata.labels?.[label] ?? "",
+    application: metadata.labels?.[settings.channelLabel] ?? "",
     ready: readinessOf(object),
   };
 }
 
-function toSubscription(object: ClusterObject): KeptSubscription {
+function toSubscription(object: ClusterObject, settings: FlowSettings): KeptSubscription {
   const spec = isRecord(object.spec) ? object.spec : {};
   const { channel, subscriber, delivery } = spec;
   return {
-    ...toObject(object),
+    ...toObject(object, settings),
     spec: { channel, subscriber, ...(delivery !== undefined && { delivery }) },
     ready: readinessOf(object),
     for: object.metadata.labels?.[namespaceLabel] ?? null,
   };
 }
 
-function toPolicy(object: ClusterObject, { kind }: ObjectKind): SeenPolicy & { readonly for: string | null } {
+function toPolicy(
+  object: ClusterObject,
+  { kind }: ObjectKind,
+  settings: FlowSettings,
+): SeenPolicy & { readonly for: string | null } {
   const { spec, metadata } = object;
-  return { ...toObject(object), kind, spec: spec ?? null, for: metadata.labels?.[namespaceLabel] ?? null };
+  return { ...toObject(object, settings), kind, spec: spec ?? null, for: metadata.labels?.[namespaceLabel] ?? null };
 }
 
-function toMirror(object: ClusterObject): SeenMirror {
+function toMirror(object: ClusterObject, settings: FlowSettings): SeenMirror {
   const { spec, status, metadata } = object;
   const paused = metadata.annotations?.[pausedAnnotation] === "true";
-  return { ...toObject(object), spec: spec ?? null, status: status ?? null, paused };
+  return { ...toObject(object, settings), spec: spec ?? null, status: status ?? null, paused };
 }

@@ -9,7 +9,7 @@ import {
 } from "@osbert/journal";
 import type { Cluster } from "../cluster/cluster.js";
 import { decidePass, type Pass, type StoredNamespace } from "../flows/decide-pass.js";
-import { managedBy, managedByLabel } from "../flows/desired-objects.js";
+import { isOwn } from "../flows/desired-objects.js";
 import {
   conditionOf,
   flowPrefix,
@@ -191,7 +191,7 @@ async function askForBroker(
   const { brokerName, deleteBroker } = settings;
   const seen = await cluster.read(kinds.broker, { namespace, name: brokerName }, { signal });
   if (seen === undefined) return { kind: "gone" };
-  if (seen.metadata.labels?.[managedByLabel] !== managedBy) return { kind: "used", why: "it is another one's by now" };
+  if (!isOwn(seen, settings)) return { kind: "used", why: "it is another one's by now" };
   if (deleteBroker === "whenUnused") {
     for await (const { metadata, spec } of cluster.list(kinds.trigger, { namespace, signal })) {
       if (isRecord(spec) && spec.broker === brokerName)

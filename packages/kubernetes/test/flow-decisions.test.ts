@@ -1,0 +1,121 @@
+import { expect, test } from "vitest";
+import { settleConditions } from "../src/flows/conditions.js";
+import { decidePass, rememberReleasesMs, type StoredNamespace } from "../src/flows/decide-pass.js";
+import { subscriptionName } from "../src/flows/desired-objects.js";
+import { absentBroker, newNamespace, type WireRecord } from "../src/flows/flow-record.js";
+import { defaultFlowSettings, kinds } from "../src/flows/flow-settings.js";
+import { newWire } from "../src/flows/next-wire.js";
+import type { Observed, SeenSubscription } from "../src/flows/observed.js";
+import type { Action } from "../src/flows/pass.js";
+import { retryAt } from "../src/flows/refusals.js";
+import { NamespaceMemory } from "../src/wiring/namespace-memory.js";
+
+const now = 1_000_000_000;
+const hourMs = 3_600_000;
+const facts = { settings: defaultFlowSettings, now, pending: new Map() };
+
+/** A flow was released a while ago, and its Subscription is still to go. */
+function released(at: number, wire: Partial<WireRecord> = {}): StoredNamespace {
+  const release = { operation: 7, at, platform: "ns", instance: "i", application: "shop" };
+  return {
+    data: { ...newNamespace("ns"), applications: ["shop"], released: { f: release } },
+    flows: new Map(),
+    wires: new Map([["shop", { ...newWire("shop", "ns"), state: "present", holders: ["f"], uid: "u", ...wire }]]),
+  };
+}
+
+function observed(changed: Partial<Observed> = {}): Observed {
+  return {
+    ...{ behind: null, namespace: "active", knative: "here", broker: undefined },
+    applications: new Map(),
+    subscriptions: new Map(),
+    policies: { kinds: "missing", seen: [] },
+    mirror: { kind: "missing", seen: new Map() },
+    ...changed,
+  };
+}
+
+const subscription: SeenSubscription = {
+  ...{ name: subscriptionName("shop", "ns"), namespace: "integration", uid: "u", resourceVersion: "5" },
+  ...{ ours: true, deleting: false, spec: {}, ready: { status: "True", reason: "Ready", message: "" } },
+};
+
+function applyOf(name: string): Action {
+  const metadata = { name, namespace: "integration" };
+  const object = { apiVersion: "messaging.knative.dev/v1", kind: "Subscription", metadata };
+  return { kind: "apply", what: "subscription", desired: { kind: kinds.subscription, object } };
+}
+
+test("without Knative's kinds nothing is left to be removed, and who has let go is done", () => {
+  expect(decidePass(released(now), observed({ knative: "missing" }), facts).after.wires.size).toBe(0);
+});
+
+test("where the kind of the channels alone is missing, a Subscription that nobody needs is removed", () => {
+  const seen = observed({ knative: "missing", subscriptions: new Map([[subscription.name, subscription]]) });
+  const pass = decidePass(released(now), seen, facts);
+  expect(pass.actions).toMatchObject([{ kind: "remove", what: "subscription", uid: "u" }]);
+  expect(pass.after.wires.get("shop")?.state).toBe("deleting");
+});
+
+test("a release is remembered for as long as its Subscription is there, however long the cluster was silent", () => {
+  const long = released(now - rememberReleasesMs - hourMs);
+  const blind = decidePass(long, observed({ behind: "the cluster does not answer" }), facts);
+  expect(Object.keys(blind.after.data.released)).toEqual(["f"]);
+  expect(blind.after.wires.get("shop")?.trouble).toBe("the cluster does not answer");
+  const gone = decidePass(long, observed(), facts);
+  expect(gone.after.wires.size).toBe(0);
+  expect(decidePass(gone.after, observed(), facts).after.data.released).toEqual({});
+});
+
+test("what was done and is undone by somebody else is done less and less often, up to every ten minutes", () => {
+  const memory = new NamespaceMemory();
+  const action = applyOf("a");
+  const pauses: number[] = [];
+  let at = now;
+  for (let times = 0; times < 14; times++) {
+    memory.done(action, at);
+    const { due, nextAt } = memory.due([action], at);
+    expect(due).toEqual([]);
+    pauses.push((nextAt ?? 0) - at);
+    at = nextAt ?? 0;
+  }
+  expect(pauses.slice(0, 4)).toEqual([1_000, 2_000, 4_000, 8_000]);
+  expect(pauses.at(-1)).toBe(600_000);
+});
+
+test("what fails is tried every minute at least, and at once in its time when it has succeeded meanwhile", () => {
+  const memory = new NamespaceMemory();
+  const action = applyOf("a");
+  const pauses = Array.from({ length: 30 }, () => memory.failed(action, 0, now));
+  expect(Math.max(...pauses)).toBe(60_000);
+  expect(memory.failed(action, 120_000, now)).toBe(120_000);
+  memory.done(action, now);
+  expect(memory.due([action], now).nextAt).toBe(now + 1_000);
+});
+
+test("who provisions and deprovisions again and again is not taken for somebody who fights", () => {
+  const memory = new NamespaceMemory();
+  const action = applyOf("a");
+  for (let times = 0; times < 10; times++) memory.done(action, now);
+  memory.forget(new Set(["b"]));
+  expect(memory.due([action], now).due).toEqual([]);
+  memory.forget(new Set(["a"]));
+  expect(memory.due([action], now).due).toEqual([action]);
+});
+
+test("a clock that was set back by hours makes nothing wait for hours", () => {
+  const memory = new NamespaceMemory();
+  memory.done(applyOf("a"), now + hourMs);
+  expect(memory.due([applyOf("a")], now).nextAt).toBe(now + 1_000);
+  expect(retryAt({ times: 1, since: now + hourMs, lastAt: now + hourMs, message: "no" }, now)).toBe(now + 1_000);
+  const told = { type: "SinkReady", status: "False", reason: "r", message: "m", since: now + hourMs } as const;
+  const seen = { ...told, status: "True" } as const;
+  const { dueAt } = settleConditions([told], [seen], new Map(), defaultFlowSettings, now, true);
+  expect(dueAt).toBe(now + defaultFlowSettings.hysteresisMs);
+  const broker = { ...absentBroker(0), state: "lingering", uid: "b", lingerUntil: now + 10 * hourMs } as const;
+  const ready = { status: "True", reason: "Ready", message: "" } as const;
+  const brokerSeen = { ...subscription, name: "default", namespace: "ns", uid: "b", epoch: "0", class: null };
+  const stored = { data: { ...newNamespace("ns"), broker }, flows: new Map(), wires: new Map() };
+  const pass = decidePass(stored, observed({ broker: { ...brokerSeen, ready, address: null } }), facts);
+  expect(pass.dueAt).toBe(now + defaultFlowSettings.lingerMs);
+});
