@@ -1,3 +1,4 @@
+export type { AdoptedInstance, AdoptOutcome } from "../decisions/adopt.js";
 export type { InstanceAddress } from "../records/instance-key.js";
 export {
   type AdminEndpoints,

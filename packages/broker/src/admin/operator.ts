@@ -1,12 +1,14 @@
 import { type Decide, type Journal, JournalError, type Json, type OperationState, type Page } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { BrokerCatalog } from "../catalog/catalog.js";
+import { type AdoptedInstance, type AdoptOutcome, adoptOutcome, decideAdopt } from "../decisions/adopt.js";
 import { decideCancel } from "../decisions/cancel.js";
 import { type Decision, refused } from "../decisions/decision.js";
 import { decideForceDelete } from "../decisions/force-delete.js";
 import { decidePurge, decidePurgeBinding, decidePurgeBindings } from "../decisions/purge.js";
 import { decideRetry } from "../decisions/retry.js";
 import { bindingPart, bindingPrefix } from "../records/binding-record.js";
+import { checkId } from "../records/ids.js";
 import { addressOrKey, type InstanceAddress, instanceKey } from "../records/instance-key.js";
 import { instanceData, instancePart, revisionOf } from "../records/instance-record.js";
 import { type InstanceResource, instanceResource } from "../records/instance-resource.js";
@@ -171,6 +173,35 @@ export class Operator extends OperatorQueries {
         : decideForceDelete(resource, { withinMs });
     });
     return { operation: operation ?? "" };
+  }
+
+  /**
+   * Takes in an instance that is there already, as it is: for who comes from another broker. No function of the author is called. From then on it
+   * is as one that was made here; what was ever known of its id stays as it was, so that adopting twice is adopting once. A dry run tells what
+   * would come of it. Throws a BrokerError if its service or plan is not offered.
+   */
+  async adopt(
+    address: InstanceAddress,
+    adopted: AdoptedInstance,
+    by: OperatorAttribution,
+    dryRun = false,
+  ): Promise<AdoptOutcome> {
+    const { journal, catalogOf } = this.#ports;
+    checkId(address.instance, "the id of the instance");
+    const { serviceId, planId, revision } = adopted;
+    const catalog = await catalogOf(serviceId, revision);
+    const key = keyOf(address);
+    if (dryRun) {
+      const resource = instanceResource.resource(await journal.read(key));
+      return adoptOutcome(resource, decideAdopt(resource, { adopted, catalog }, journal.now()));
+    }
+    const entry = operatorEntry(by, "adopt", { service: serviceId, plan: planId });
+    const decide = instanceResource.decide<AdoptOutcome>((resource, now) => {
+      const decision = decideAdopt(resource, { adopted, catalog }, now);
+      const result = adoptOutcome(resource, decision);
+      return decision.kind === "accepted" ? { result, change: { ...decision.change, entries: [entry] } } : { result };
+    });
+    return (await journal.transact(key, decide, { by: attributionOf(by), parts: [instancePart] })).result;
   }
 
   /**

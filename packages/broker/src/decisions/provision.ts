@@ -108,9 +108,18 @@ function requestFingerprint(request: ProvisionRequest): string {
   return fingerprint({ s: serviceId, o: organizationGuid, p: spaceGuid, a: parameters });
 }
 
+/** Of an instance that was adopted: the same without organization and space. */
+export function adoptedFingerprint({
+  serviceId,
+  parameters,
+}: Pick<ProvisionRequest, "serviceId" | "parameters">): string {
+  return fingerprint({ s: serviceId, a: parameters });
+}
+
 function isSame(data: InstanceData, request: ProvisionRequest): boolean {
   // The plan is compared with the present one: it may have been changed by an update since.
-  return data.planId === request.planId && data.created === requestFingerprint(request);
+  if (data.planId !== request.planId) return false;
+  return data.created === (data.adopted === true ? adoptedFingerprint(request) : requestFingerprint(request));
 }
 
 function conflict(how: string): Decision {

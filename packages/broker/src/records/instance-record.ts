@@ -30,6 +30,8 @@ interface InstanceFacts {
   readonly keptFor?: string;
   /** Of the request that created it, without the plan. */
   readonly created: string;
+  /** It was there before this broker, and `created` is without organization and space: who adopts an instance may not know them. */
+  readonly adopted?: true;
   /** Bindings that are there or coming. */
   readonly bindings: number;
   /** The last operation on the instance itself that ended. */
@@ -54,12 +56,13 @@ type PhaseFacts =
 
 /** The same instance in another phase: what belonged to the one before is left behind. */
 export function inPhase(data: InstanceData, phase: PhaseFacts, changed: Partial<InstanceFacts> = {}): InstanceData {
-  const { serviceId, planId, revision, revisionAt, awaitsCatalog, created, bindings, last, removed } = data;
+  const { serviceId, planId, revision, revisionAt, awaitsCatalog, created, adopted, bindings, last, removed } = data;
   const facts = {
     ...{ serviceId, planId, created, bindings, last, removed },
     ...(revision != null && { revision }),
     ...(revisionAt !== undefined && { revisionAt }),
     ...(awaitsCatalog !== undefined && { awaitsCatalog }),
+    ...(adopted !== undefined && { adopted }),
   };
   return { ...facts, ...changed, ...phase };
 }
