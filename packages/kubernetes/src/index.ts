@@ -34,6 +34,13 @@ export { type OpenClusterOptions, openCluster } from "./cluster/open-cluster.js"
 export { type ExecOptions, type ExecResult, openPodExec, type PodExec } from "./cluster/pod-exec.js";
 export type { WatchPace } from "./cluster/watch-pace.js";
 export { type EventServices, type EventServicesOptions, openEventServices } from "./events/event-services.js";
+export {
+  type ImportedInstance,
+  type ImportFlowsOptions,
+  type ImportReport,
+  importFlows,
+} from "./import/import-flows.js";
+export type { ImportFinding, PredecessorMapping } from "./import/plan-import.js";
 export { openJobRunner } from "./jobs/job-runner.js";
 export { type JobRunnerEvent, type JobRunnerOptions, jobRunnerDefaults } from "./jobs/job-runner-options.js";
 export { jobRunnerRules, type RoleRule, sandboxRules, sandboxRunnerRules } from "./jobs/runner-roles.js";

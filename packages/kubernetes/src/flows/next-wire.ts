@@ -61,8 +61,7 @@ export function nextWire(
     if (seen?.deleting || !facts.hasSink) return still(next);
     return applied(next, desired, null, now);
   }
-  // Of our own name and not ours: somebody wants it so.
-  if (!seen.ours) return still({ ...wire, state: "present", uid: seen.uid, refused: null, trouble: null });
+  if (!seen.ours) return still(onlyRead(wire, seen, flows, now));
   // The channel of a Subscription cannot be changed.
   if (!says(channelOf(seen.spec), channelOf(desired.object.spec))) return recreated(wire, seen);
   const next: WireRecord = { ...wire, state: "present", uid: seen.uid };
@@ -78,6 +77,18 @@ export function deliveryOf(flows: readonly FlowRecord[]): Delivery | null {
     undefined,
   );
   return said?.delivery ?? null;
+}
+
+/** Not ours, whatever its name is: somebody wants it so. Who wants it to deliver otherwise is told that this cannot be had. */
+function onlyRead(wire: WireRecord, seen: SeenSubscription, flows: readonly FlowRecord[], now: number): WireRecord {
+  const wanted = deliveryOf(flows);
+  const next: WireRecord = { ...wire, state: "present", uid: seen.uid };
+  if (wanted === null || says(seen.spec, { delivery: wanted }))
+    return { ...next, refused: null, deliveryAt: Math.max(...flows.map((flow) => flow.deliveryAt)) };
+  const message = `the Subscription ${seen.name} was made by somebody else and is only read: how it delivers cannot be changed`;
+  if (wire.refused?.message === message) return next;
+  // As often as it takes to be believed: nobody tries it again.
+  return { ...next, refused: { times: 2, since: now, lastAt: now, message } };
 }
 
 /** Nothing is concluded from what is not known: what is there stays, and nothing is made. */

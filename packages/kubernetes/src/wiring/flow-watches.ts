@@ -54,6 +54,8 @@ export class FlowWatches {
   readonly #channelsOf = new Index<SeenChannel>();
   readonly #subscriptionsOf = new Index<KeptSubscription>();
   readonly #policiesOf = new Index<SeenPolicy & { readonly for: string | null }>();
+  /** For which namespace a Subscription is that a wire names: those of others do not say it themselves. */
+  readonly #namedFor = new Map<string, string>();
   readonly #unlisten: () => void;
 
   constructor(ports: FlowWatchesPorts) {
@@ -94,7 +96,9 @@ export class FlowWatches {
       keep: (object) => toSubscription(object, settings),
       changed: (change) => {
         this.#subscriptionsOf.take(change, (seen) => seen.for);
-        toldFor<KeptSubscription>(touched)(change);
+        toldFor<KeptSubscription>(touched, ({ name }) => this.#namedFor.get(name) ?? null)(change);
+        // Whoever still names it says so again at the next look.
+        if (change !== undefined && change.after === undefined) this.#namedFor.delete(change.place.name);
       },
     });
     this.#policies =
@@ -141,6 +145,7 @@ export class FlowWatches {
       [...this.#subscriptionsOf.get(labelValue(namespace))].filter(({ ours }) => ours).map((seen) => [seen.name, seen]),
     );
     for (const { name } of wires.values()) {
+      this.#namedFor.set(name, namespace);
       const seen = this.#subscriptions.get({ namespace: settings.integrationNamespace, name });
       if (seen !== undefined) subscriptions.set(name, seen);
     }
@@ -225,12 +230,14 @@ function told<Kept extends SeenObject>(
 
 function toldFor<Kept extends SeenObject & { readonly for: string | null }>(
   touched: FlowWatchesPorts["touched"],
+  otherwise: (kept: Kept) => string | null = () => null,
 ): (change: WatchChange<Kept> | undefined) => void {
   return told((change) => {
     if (change === undefined) return touched(undefined);
     const { before, after } = change;
-    if (before !== undefined && before.for !== null) touched(before.for);
-    if (after !== undefined && after.for !== null) touched(after.for, after.ours && !after.deleting);
+    const [was, is] = [before, after].map((kept) => (kept === undefined ? null : (kept.for ?? otherwise(kept))));
+    if (was != null) touched(was);
+    if (after !== undefined && is != null) touched(is, after.ours && !after.deleting);
   });
 }
 
