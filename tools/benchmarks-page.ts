@@ -57,12 +57,23 @@ export interface PlatformReport {
   readonly table: readonly (readonly string[])[];
 }
 
+/** What the benchmark of event flow writes; see packages/kubernetes/bench/main.ts. */
+export interface EventsReport {
+  readonly command: string;
+  readonly load: number;
+  readonly tookSeconds: number;
+  readonly leftOut: readonly string[];
+  /** The head and a row for each figure. */
+  readonly table: readonly (readonly string[])[];
+}
+
 /** docs/benchmarks.md: figures with what they were measured on, and what they are held against. */
 export function benchmarksPage(
   journal: JournalReport,
   broker: BrokerReport,
   bundles: BundlesReport,
   platform: PlatformReport,
+  events: EventsReport,
 ): string {
   const { machine, fsync } = journal;
   return `# Benchmarks
@@ -75,7 +86,7 @@ the absolute numbers beside it belong to this machine alone. A target that is mi
 | machine | ${machine.cores} cores (${machine.cpu.trim()}), ${machine.memoryGb} GB |
 | software | Node ${machine.node}, ${machine.stores.join(", ")} |
 | disk | fdatasync of 4 KiB: p50 ${fsync.p50Ms.toFixed(2)} ms, p99 ${fsync.p99Ms.toFixed(2)} ms |
-| load before | ${machine.load.toFixed(1)} (journal), ${broker.load.toFixed(1)} (broker), ${bundles.load.toFixed(1)} (bundles), ${platform.load.toFixed(1)} (platform) |
+| load before | ${machine.load.toFixed(1)} (journal), ${broker.load.toFixed(1)} (broker), ${bundles.load.toFixed(1)} (bundles), ${platform.load.toFixed(1)} (platform), ${events.load.toFixed(1)} (event flow) |
 | date | ${journal.date.slice(0, 10)} |
 
 ## The broker over HTTP
@@ -111,6 +122,21 @@ once, with a catalog of ten offerings of three plans with schemas.
 
 ${table(platform.table)}
 
+## Event flow
+
+\`${events.command}\`, ${events.tookSeconds} seconds. A cluster on this machine with Kubernetes' and Knative Eventing's own programs, which have the cores for themselves as
+little as the broker does; the broker is a process of its own, on SQLite at \`synchronous=FULL\`. Requests are counted where they leave the broker.
+
+- **A provision**: all flows at once, until the last is ready and its mirror tells so: what is shared by the flows of a namespace is divided among them. Lists
+  and watches of the beginning are not counted.
+- **A start**: the same store, another process, until all namespaces were looked at and nothing was written for five seconds.
+- **An hour without news**: counted for some minutes. What is left are watches, which the API server ends every few minutes.
+- **From a change to the condition**: a channel is taken from its application and given back; from the answer of the API server to the condition being
+  durable, without the time that a condition has to stay before it is told.
+- **Memory**: the resident set after a collection, in the steady state. What is watched beside the flows' own objects is filled up with mirrors of others.
+
+${table(events.table)}
+${events.leftOut.map((line) => `\nLeft out: ${line}\n`).join("")}
 ## The journal
 
 \`${journal.command}\`, ${journal.tookSeconds} seconds.
