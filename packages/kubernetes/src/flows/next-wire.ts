@@ -28,6 +28,8 @@ export interface WireFacts {
 }
 
 const firstRepairMs = 60_000;
+/** Of one that does not say that it is broken: Knative may just not have got round to it, and making it anew puts it at the end of the queue. */
+const firstRepairOfSilentMs = 900_000;
 const mostRepairMs = 3_600_000;
 
 export function newWire(application: string, namespace: string): WireRecord {
@@ -125,9 +127,10 @@ function applied(wire: WireRecord, desired: Desired, over: string | null, now: n
 function repaired(wire: WireRecord, seen: SeenSubscription, brokenSince: number | null, now: number): NextWire {
   if (brokenSince === null) return still(wire.repairs === null ? wire : { ...wire, repairs: null });
   const times = wire.repairs?.times ?? 0;
+  const firstMs = seen.ready.status === "False" ? firstRepairMs : firstRepairOfSilentMs;
   const dueAt =
     Math.min(now, Math.max(brokenSince, wire.repairs?.lastAt ?? 0)) +
-    Math.min(mostRepairMs, firstRepairMs * 2 ** Math.min(20, times));
+    Math.min(mostRepairMs, firstMs * 2 ** Math.min(20, times));
   if (dueAt > now) return { ...still(wire), dueAt };
   const repairs = { times: times + 1, lastAt: now };
   return { ...recreated({ ...wire, repairs }, seen), repaired: true };
