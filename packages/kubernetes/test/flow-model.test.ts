@@ -84,7 +84,7 @@ class World {
   }
 
   act(action: Action): void {
-    if (action.kind === "apply status") return;
+    if (action.kind === "apply status" || action.kind === "clear") return;
     if (action.kind === "apply") {
       const { metadata, spec } = action.desired.object;
       const ready = { status: "True", reason: "Ready", message: "" } as const;

@@ -69,7 +69,7 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
   const { data } = stored;
   const { namespace } = data;
   const isBlind = observed.behind !== null;
-  const shared = isBlind ? null : nextBroker(data, observed, settings, now, facts.evidence);
+  const shared = isBlind ? null : nextBroker(data, observed, settings, now, facts.evidence, sinkBrokenSince(stored));
   const broker = shared?.broker ?? data.broker;
   const hasSink = observed.broker !== undefined && !observed.broker.deleting && broker.state === "present";
   const applications = new Set([...[...stored.flows.values()].map((flow) => flow.application), ...stored.wires.keys()]);
@@ -208,6 +208,15 @@ function conditionEntries(flow: string, before: FlowRecord | undefined, after: F
 function brokerEntries({ broker: before }: NamespaceData, { broker: after }: NamespaceData): readonly NewEntry[] {
   if (before.state === after.state) return [];
   return [{ kind: "broker-state", payload: { from: before.state, to: after.state, adopted: after.adopted } }];
+}
+
+/** For all that is told, there is no Broker that is ready. */
+function sinkBrokenSince({ flows }: StoredNamespace): number | null {
+  const since = [...flows.values()].flatMap((flow) => {
+    const sink = conditionOf(flow, "SinkReady");
+    return sink?.status === "False" ? [sink.since] : [];
+  });
+  return since.length === 0 ? null : Math.min(...since);
 }
 
 /** Source and sink are well, and the Subscription alone is not, for all that is told. */

@@ -81,6 +81,13 @@ export interface SharedBroker {
   readonly refused: Refusals | null;
   /** Why what was last tried with it could not be done, and may be later. */
   readonly trouble?: string | null;
+  /** How often it was made anew because it had stayed broken. */
+  readonly repairs?: Repairs | null;
+}
+
+export interface Repairs {
+  readonly times: number;
+  readonly lastAt: number;
 }
 
 /** What the cluster has said no to, again and again. */
@@ -105,7 +112,7 @@ export interface WireRecord {
   readonly trouble?: string | null;
   /** It delivers as was said until then. */
   readonly deliveryAt: number;
-  readonly repairs: { readonly times: number; readonly lastAt: number } | null;
+  readonly repairs: Repairs | null;
 }
 
 /** What an instance wants, and how it is. It lives as long as its instance, whatever becomes of operations. */

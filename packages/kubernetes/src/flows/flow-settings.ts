@@ -35,6 +35,8 @@ export interface FlowSettings {
   /** A Broker that the cluster has refused for so long, so often, it will refuse. */
   readonly refusedMs: number;
   readonly refusedTimes: number;
+  /** What stays broken by itself is made anew after so long, then after twice as long, and so on. */
+  readonly repairMs: number;
   /** A condition is told to be false only after it was so for this long. */
   readonly debounceMs: number;
   /** A condition that has changed does not change back sooner. */
@@ -67,6 +69,7 @@ export const defaultFlowSettings: FlowSettings = {
   grantMs: 10 * minuteMs,
   refusedMs: 10 * minuteMs,
   refusedTimes: 5,
+  repairMs: minuteMs,
   debounceMs: 10_000,
   hysteresisMs: 30_000,
   resyncMs: 10 * minuteMs,

@@ -1,9 +1,10 @@
 import { brokerObject, says } from "./desired-objects.js";
 import { absentBroker, type NamespaceData, type SharedBroker } from "./flow-record.js";
 import type { FlowSettings } from "./flow-settings.js";
-import type { Observed, SeenBroker } from "./observed.js";
+import { isRecord, type Observed, type SeenBroker } from "./observed.js";
 import type { Action } from "./pass.js";
 import { retryAt } from "./refusals.js";
+import { repairAt, repairedAgain } from "./repairs.js";
 
 /** What was asked of the cluster itself, not of a copy, about a Broker that nobody needs any more. */
 export type Evidence =
@@ -26,6 +27,7 @@ export function nextBroker(
   settings: FlowSettings,
   now: number,
   evidence: Evidence | undefined,
+  brokenSince: number | null,
 ): NextBroker {
   // It goes with its namespace.
   if (observed.namespace !== "active") return still(absentBroker(broker.epoch));
@@ -36,16 +38,16 @@ export function nextBroker(
   switch (broker.state) {
     case "absent":
     case "ensuring":
-      return isNeeded ? ensured(namespace, broker, seen, settings, now) : unneeded(broker, seen, settings, now);
     case "present":
-      return isNeeded ? ensured(namespace, broker, seen, settings, now) : unneeded(broker, seen, settings, now);
+      if (!isNeeded) return unneeded(broker, seen, settings, now);
+      return repaired(ensured(namespace, broker, seen, settings, now), seen, settings, now, brokenSince);
     case "lingering":
       if (isNeeded) return ensured(namespace, { ...broker, lingerUntil: null }, seen, settings, now);
       return lingering(broker, seen, settings, now, evidence);
     case "deleting": {
       // Another one of the name is none that anybody has decided to delete.
       if (seen === undefined || seen.uid !== broker.uid) {
-        const absent = absentBroker(broker.epoch);
+        const absent = { ...absentBroker(broker.epoch), ...(isNeeded && { repairs: broker.repairs ?? null }) };
         return isNeeded ? ensured(namespace, absent, seen, settings, now) : unneeded(absent, seen, settings, now);
       }
       return { ...still(broker), actions: seen.deleting ? [] : [removal(seen)] };
@@ -80,6 +82,33 @@ function ensured(
   if (!seen.ours || hasForeignClass(seen, settings) || isAsDesired(seen, broker.epoch, settings))
     return still({ ...next, refused: null, trouble: null });
   return { broker: next, actions: isDue ? [apply] : [], dueAt: isDue ? null : dueAt, asks: false };
+}
+
+/**
+ * A Broker that was made before Knative's webhook was there lacks what that fills in, can never be ready, and refuses every change: it is made anew.
+ * No event was ever in it.
+ */
+function repaired(
+  next: NextBroker,
+  seen: SeenBroker | undefined,
+  settings: FlowSettings,
+  now: number,
+  brokenSince: number | null,
+): NextBroker {
+  const { broker } = next;
+  if (seen?.ready.status === "True") return { ...next, broker: { ...broker, repairs: null } };
+  if (seen === undefined || seen.deleting || !isUnfinished(seen, settings)) return next;
+  const repairs = broker.repairs ?? null;
+  const dueAt = repairAt(repairs, brokenSince ?? now, settings.repairMs, now);
+  if (dueAt > now) return { ...next, dueAt: Math.min(dueAt, next.dueAt ?? dueAt) };
+  const deleting = { ...broker, state: "deleting", uid: seen.uid, epoch: broker.epoch + 1 } as const;
+  return { ...still({ ...deleting, repairs: repairedAgain(repairs, now) }), actions: [removal(seen)] };
+}
+
+/** Only of the class of which it is known. */
+function isUnfinished({ ours, class: made, spec }: SeenBroker, { brokerClass }: FlowSettings): boolean {
+  const hasConfig = isRecord(spec) && spec.config !== undefined;
+  return ours && made === brokerClass && brokerClass === "MTChannelBasedBroker" && !hasConfig;
 }
 
 /** Nobody needs it. What was made by somebody else, or is to stay, is forgotten; the rest stays for a while, in case that somebody comes back. */

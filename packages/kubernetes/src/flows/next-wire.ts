@@ -5,6 +5,7 @@ import type { FlowSettings } from "./flow-settings.js";
 import { isRecord, type Observed, type SeenSubscription } from "./observed.js";
 import type { Action } from "./pass.js";
 import { retryAt } from "./refusals.js";
+import { repairAt, repairedAgain } from "./repairs.js";
 
 export interface NextWire {
   /** `null`: nothing is left of it. */
@@ -27,10 +28,8 @@ export interface WireFacts {
   readonly brokenSince: number | null;
 }
 
-const firstRepairMs = 60_000;
 /** Of one that does not say that it is broken: Knative may just not have got round to it, and making it anew puts it at the end of the queue. */
-const firstRepairOfSilentMs = 900_000;
-const mostRepairMs = 3_600_000;
+const silentTimesLonger = 15;
 
 export function newWire(application: string, namespace: string): WireRecord {
   const name = subscriptionName(application, namespace);
@@ -67,9 +66,10 @@ export function nextWire(
   // The channel of a Subscription cannot be changed.
   if (!says(channelOf(seen.spec), channelOf(desired.object.spec))) return recreated(wire, seen);
   const next: WireRecord = { ...wire, state: "present", uid: seen.uid };
-  if (!isAsDesired(seen.spec, desired.object.spec)) return applied(next, desired, seen.uid, now);
+  const paths = strangers(seen.spec, desired.object.spec);
+  if (paths.length > 0 || !says(seen.spec, desired.object.spec)) return changed(next, seen, paths, desired, now);
   const deliveryAt = Math.max(...flows.map((flow) => flow.deliveryAt));
-  return repaired({ ...next, refused: null, trouble: null, deliveryAt }, seen, facts.brokenSince, now);
+  return repaired({ ...next, refused: null, trouble: null, deliveryAt }, seen, facts.brokenSince, settings, now);
 }
 
 /** The latest word of all flows that share it. */
@@ -123,30 +123,50 @@ function applied(wire: WireRecord, desired: Desired, over: string | null, now: n
   return { ...still(wire), actions: [{ kind: "apply", what: "subscription", application, desired, over }] };
 }
 
+/** What is other than it is to be is applied; what is too much is taken away. */
+function changed(
+  wire: WireRecord,
+  seen: SeenSubscription,
+  paths: readonly string[],
+  desired: Desired,
+  now: number,
+): NextWire {
+  const next = applied(wire, desired, seen.uid, now);
+  if (paths.length === 0 || next.actions.length === 0) return next;
+  const { name, namespace, uid } = seen;
+  const clear: Action = { kind: "clear", what: "subscription", place: { namespace, name }, uid, paths };
+  return { ...next, actions: says(seen.spec, desired.object.spec) ? [clear] : [clear, ...next.actions] };
+}
+
 /** A Subscription that stays broken between two ends that are well is made anew, less and less often. */
-function repaired(wire: WireRecord, seen: SeenSubscription, brokenSince: number | null, now: number): NextWire {
+function repaired(
+  wire: WireRecord,
+  seen: SeenSubscription,
+  brokenSince: number | null,
+  { repairMs }: FlowSettings,
+  now: number,
+): NextWire {
   if (brokenSince === null) return still(wire.repairs === null ? wire : { ...wire, repairs: null });
-  const times = wire.repairs?.times ?? 0;
-  const firstMs = seen.ready.status === "False" ? firstRepairMs : firstRepairOfSilentMs;
-  const dueAt =
-    Math.min(now, Math.max(brokenSince, wire.repairs?.lastAt ?? 0)) +
-    Math.min(mostRepairMs, firstMs * 2 ** Math.min(20, times));
+  const firstMs = seen.ready.status === "False" ? repairMs : repairMs * silentTimesLonger;
+  const dueAt = repairAt(wire.repairs, brokenSince, firstMs, now);
   if (dueAt > now) return { ...still(wire), dueAt };
-  const repairs = { times: times + 1, lastAt: now };
-  return { ...recreated({ ...wire, repairs }, seen), repaired: true };
+  return { ...recreated({ ...wire, repairs: repairedAgain(wire.repairs, now) }, seen), repaired: true };
 }
 
 function channelOf(spec: unknown): unknown {
   return isRecord(spec) ? spec.channel : undefined;
 }
 
-/** What is not desired any more of the delivery has to go, too; what the cluster puts into the rest by itself does not matter. */
-function isAsDesired(seen: unknown, desired: unknown): boolean {
-  return says(seen, desired) && deliveryFields(seen).every((field) => deliveryFields(desired).includes(field));
+/** What is not desired, and would lead the events elsewhere; what the cluster puts into the rest by itself does not matter. */
+function strangers(seen: unknown, desired: unknown): readonly string[] {
+  const extra = fieldsOf(seen, "delivery").filter((field) => !fieldsOf(desired, "delivery").includes(field));
+  const isLed = fieldsOf(seen, "subscriber").includes("uri");
+  return [...extra.map((field) => `/spec/delivery/${field}`), ...(isLed ? ["/spec/subscriber/uri"] : [])];
 }
 
-function deliveryFields(spec: unknown): readonly string[] {
-  return isRecord(spec) && isRecord(spec.delivery) ? Object.keys(spec.delivery) : [];
+function fieldsOf(spec: unknown, part: "delivery" | "subscriber"): readonly string[] {
+  const value = isRecord(spec) ? spec[part] : undefined;
+  return isRecord(value) ? Object.keys(value) : [];
 }
 
 export function removal({ name, namespace, uid, resourceVersion }: SeenSubscription): Action {

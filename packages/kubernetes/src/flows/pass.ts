@@ -20,6 +20,15 @@ export type Action =
        */
       readonly over?: string | null;
     }
+  /** Takes fields away that others have put there: an apply leaves them, because they are not its own. */
+  | {
+      readonly kind: "clear";
+      readonly what: "subscription";
+      readonly place: ObjectPlace;
+      readonly uid: string;
+      /** JSON Pointers. */
+      readonly paths: readonly string[];
+    }
   | { readonly kind: "apply status"; readonly what: "mirror"; readonly desired: Desired }
   | {
       readonly kind: "remove";

@@ -28,6 +28,12 @@ export async function carryOut(cluster: Cluster, action: Action, signal: AbortSi
       case "apply status":
         await cluster.applyStatus(action.desired.kind, action.desired.object, { force: true, signal });
         return { kind: "done" };
+      case "clear": {
+        const test = { op: "test", path: "/metadata/uid", value: action.uid } as const;
+        const removals = action.paths.map((path) => ({ op: "remove", path }) as const);
+        await cluster.patch(kinds.subscription, action.place, [test, ...removals], { signal });
+        return { kind: "done" };
+      }
       case "remove": {
         const { uid, resourceVersion, place } = action;
         const kind = kindOf[action.of ?? action.what];
@@ -58,5 +64,5 @@ function withPrecondition({ desired: { object }, over }: Extract<Action, { reado
 }
 
 export function nameOf(action: Action): string {
-  return action.kind === "remove" ? action.place.name : action.desired.object.metadata.name;
+  return action.kind === "remove" || action.kind === "clear" ? action.place.name : action.desired.object.metadata.name;
 }

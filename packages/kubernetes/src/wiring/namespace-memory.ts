@@ -68,7 +68,6 @@ export class NamespaceMemory {
 /** What is applied is another thing when it says something else. */
 function keyOf(action: Action): string {
   const name = `${action.kind.replace(" ", "-")} ${action.what} ${nameOf(action)}`;
-  return action.kind === "remove"
-    ? `${name} ${action.uid} ${action.resourceVersion}`
-    : `${name} ${JSON.stringify(action.desired.object)}`;
+  if (action.kind === "remove") return `${name} ${action.uid} ${action.resourceVersion}`;
+  return `${name} ${action.kind === "clear" ? action.paths.join(" ") : JSON.stringify(action.desired.object)}`;
 }
