@@ -1,8 +1,9 @@
 import { RunnerError } from "@osbert/bundles";
-import type { Cluster } from "../cluster/cluster.js";
+import type { Cluster, PatchOperation } from "../cluster/cluster.js";
 import { ClusterError } from "../cluster/cluster-error.js";
 import type { ClusterObject, ObjectKind } from "../cluster/cluster-object.js";
 import { removeJob } from "./job-clearing.js";
+import { resumedAnnotation } from "./job-names.js";
 import {
   denyAll,
   inputSecrets,
@@ -15,6 +16,8 @@ import {
 import type { JobRecord, JobRecords } from "./job-record.js";
 import type { JobRunnerSettings } from "./job-runner-options.js";
 import { kinds } from "./kinds.js";
+
+const resumedPath = `/metadata/annotations/${resumedAnnotation.replaceAll("/", "~1")}`;
 
 /** Makes what a job needs, and lets it run: steps 2 to 4 of a start, see `openJobRunner`. */
 export class JobLauncher {
@@ -57,13 +60,31 @@ export class JobLauncher {
     return record;
   }
 
-  async resume({ name, facts, state }: JobRecord): Promise<void> {
+  /**
+   * Lets a Job run that the record names. Once: a starter that comes to it late must not bring back what was suspended since, by whoever
+   * stops it or by a person.
+   */
+  async resume(record: JobRecord): Promise<void> {
+    await this.#patch(record, [
+      { op: "test", path: resumedPath, value: "no" },
+      { op: "replace", path: resumedPath, value: "yes" },
+      { op: "replace", path: "/spec/suspend", value: false },
+    ]);
+  }
+
+  /** No pod is made of it any more, and the cluster deletes the one that there is. All else that the pod needs to clear up stays. */
+  async suspend(record: JobRecord): Promise<void> {
+    await this.#patch(record, [
+      { op: "replace", path: resumedPath, value: "yes" },
+      { op: "replace", path: "/spec/suspend", value: true },
+    ]);
+  }
+
+  async #patch({ name, facts, state }: JobRecord, operations: readonly PatchOperation[]): Promise<void> {
     if (state.kind !== "started") return;
+    const named: PatchOperation = { op: "test", path: "/metadata/uid", value: state.uid };
     try {
-      await this.#cluster.patch(kinds.job, { namespace: facts.namespace, name }, [
-        { op: "test", path: "/metadata/uid", value: state.uid },
-        { op: "replace", path: "/spec/suspend", value: false },
-      ]);
+      await this.#cluster.patch(kinds.job, { namespace: facts.namespace, name }, [named, ...operations]);
     } catch (error) {
       if (!(error instanceof ClusterError) || error.failure !== "conflict") throw error;
     }

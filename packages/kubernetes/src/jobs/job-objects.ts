@@ -1,7 +1,7 @@
 import type { Job } from "@osbert/bundles";
 import { isJsonObject, type JsonObject } from "@osbert/protocol";
 import type { ClusterObject } from "../cluster/cluster-object.js";
-import { idAnnotation, jobLabels, labels } from "./job-names.js";
+import { idAnnotation, jobLabels, labels, resumedAnnotation } from "./job-names.js";
 import type { RecordFacts } from "./job-record.js";
 import type { JobRunnerSettings } from "./job-runner-options.js";
 import { kinds } from "./kinds.js";
@@ -39,7 +39,7 @@ export function jobObject(plan: JobPlan, settings: JobRunnerSettings): ClusterOb
     kind: "Job",
     metadata: {
       ...{ name, namespace: facts.namespace, labels: jobLabels(name) },
-      annotations: { [idAnnotation]: facts.id },
+      annotations: { [idAnnotation]: facts.id, [resumedAnnotation]: "no" },
     },
     spec: {
       suspend: true,

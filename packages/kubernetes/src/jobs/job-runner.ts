@@ -5,6 +5,7 @@ import type { ClusterObject } from "../cluster/cluster-object.js";
 import { askForCredentials, isAskedForCredentials, leftLines, progressLine } from "./classic-bundle.js";
 import { JobClearing, removeJob } from "./job-clearing.js";
 import { JobLauncher } from "./job-launcher.js";
+import { resumedAnnotation } from "./job-names.js";
 import { JobPods, orNull } from "./job-pods.js";
 import { inStates, type JobRecord, JobRecords, type RecordState } from "./job-record.js";
 import { fillOptions, type JobRunnerOptions, type JobRunnerSettings } from "./job-runner-options.js";
@@ -25,7 +26,7 @@ import { keptLogBytes, type Lines, lastLines, Said, wholeLines } from "./said.js
  * 3. The record becomes `started`, with the uid of that Job. This is the commit, and only one can do it, once: the state before it is compared. From
  *    here on the job counts as started, whatever becomes of the Job. Who stops a job that is placed changes the same state, so that of
  *    both one wins.
- * 4. The Job is resumed, if it still has that uid. Killed before: whoever starts it or looks at it next does it.
+ * 4. The Job is resumed, if it still has that uid and never was before. Killed before: whoever starts it or looks at it next does it.
  *
  * So a starter that was asleep all the time while others ran the job, ended it and removed the Job can make a new Job, and that is never resumed: the
  * record does not name it. It is removed by that starter, or swept later. And a Job that somebody deletes by hand is not made again:
@@ -296,6 +297,10 @@ class JobRunner implements Runner {
       return this.#settleGone(record, "its Job was deleted");
     if (job.metadata.deletionTimestamp !== undefined) return running;
     const { suspend } = job.spec as { readonly suspend?: boolean };
+    if (suspend === true && job.metadata.annotations?.[resumedAnnotation] !== "no") {
+      await removeJob(this.#cluster, { namespace: record.facts.namespace, name: record.name }, record.state.uid);
+      return this.#settleGone(record, "its Job was suspended");
+    }
     if (suspend === true) {
       await this.#launcher.resume(record);
       return { kind: "waiting", why: "it is being started", failure: null };
@@ -412,30 +417,37 @@ class JobRunner implements Runner {
   }
 
   /**
-   * Deletes the Job with its pod, and waits until that is gone. A classic bundle's log goes with the pod, and what its input was with the Job: the log is
-   * read before. What it has left in its sandbox is read after.
+   * Deletes the Job with its pod, and waits until that is gone. A classic bundle that is stopped may clear up: its pod goes first, while it still has its
+   * service account. Its log goes with the pod, and is read before; what it has left in its sandbox is read after.
    */
   async #removeJob(record: JobRecord, giveUpAt: number): Promise<void> {
     const { name, facts, state } = record;
     if (state.kind !== "started") return;
     const pod = await this.#pods.find(record);
-    const isHeard = pod !== undefined && facts.format === "apb";
-    if (isHeard) await this.#hear(record, pod);
-    const said = isHeard ? (await this.#said.soFar(record)).out : Buffer.alloc(0);
-    const raw = isHeard ? await this.#pods.rawLog(record, pod, podState(pod), keptLogBytes) : "";
-    const log = isHeard ? await this.#pods.masked(record, raw, said) : "";
-    await removeJob(this.#cluster, { namespace: facts.namespace, name }, state.uid);
-    let left = pod;
-    while (left !== undefined && performance.now() < giveUpAt) {
-      // Where nobody collects what belongs to a Job, its pod is deleted here.
-      const { uid } = left.metadata;
-      if (left.metadata.deletionTimestamp === undefined && uid !== undefined)
-        await this.#cluster.remove(kinds.pod, { namespace: facts.namespace, name: left.metadata.name }, { uid });
-      await sleep(lookMs.first);
-      left = await this.#pods.find(record);
+    if (pod !== undefined && facts.format === "apb" && state.stopping) {
+      await this.#hear(record, pod);
+      const said = (await this.#said.soFar(record)).out;
+      const raw = await this.#pods.rawLog(record, pod, podState(pod), keptLogBytes);
+      const log = await this.#pods.masked(record, raw, said);
+      await this.#launcher.suspend(record);
+      await this.#awaitNoPod(record, giveUpAt);
+      const left = await leftLines(this.#cluster, facts, pod, "");
+      await this.#said.replaceSoFar(record, withLines(said, left), log);
     }
-    if (isHeard)
-      await this.#said.replaceSoFar(record, withLines(said, await leftLines(this.#cluster, facts, pod, "")), log);
+    await removeJob(this.#cluster, { namespace: facts.namespace, name }, state.uid);
+    await this.#awaitNoPod(record, giveUpAt);
+  }
+
+  async #awaitNoPod(record: JobRecord, giveUpAt: number): Promise<void> {
+    for (;;) {
+      const pod = await this.#pods.find(record);
+      if (pod === undefined || performance.now() > giveUpAt) return;
+      // Where nobody collects what belongs to a Job, its pod is deleted here.
+      const { name, uid, deletionTimestamp } = pod.metadata;
+      if (deletionTimestamp === undefined && uid !== undefined)
+        await this.#cluster.remove(kinds.pod, { namespace: record.facts.namespace, name }, { uid });
+      await sleep(lookMs.first);
+    }
   }
 }
 
