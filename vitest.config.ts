@@ -17,6 +17,8 @@ const withServers = [
   "registry-{replicas,storm}",
   "reconcile-kills",
   "job-take-over",
+  "job-{runner,trouble}",
+  "classic-jobs",
   "storms",
   "rolling-restart",
   "migrate",
@@ -74,7 +76,17 @@ const longest = [
     "keys",
     "postgres-plans",
   ],
-  ...["operating", "serve", "admin-commands", "several-processes", "storms", "fuzz", "rolling-restart"],
+  ...[
+    "job-trouble",
+    "job-runner",
+    "operating",
+    "serve",
+    "admin-commands",
+    "several-processes",
+    "storms",
+    "fuzz",
+    "rolling-restart",
+  ],
 ];
 
 class LongestFirst extends BaseSequencer {

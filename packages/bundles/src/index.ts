@@ -7,7 +7,7 @@ export {
   defaultLimits,
 } from "./catalog/bundle-services-options.js";
 export type { BundleSource } from "./catalog/bundle-source.js";
-export { openBundleSource } from "./catalog/open-bundle-source.js";
+export { type OpenBundleSourceOptions, openBundleSource } from "./catalog/open-bundle-source.js";
 export { type HiddenText, type OperatorSecret, secretProblem } from "./catalog/operator-secrets.js";
 export { PushedStore, pushLimits } from "./catalog/pushed-store.js";
 // What a bundle says of itself.

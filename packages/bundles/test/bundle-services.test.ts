@@ -264,9 +264,29 @@ test("F5-36: a classic bundle in a folder is not offered, with the reason: it ha
   await expect.poll(() => catalog(flow)).toMatchObject({ names: ["notes"] });
   const digest = `sha256:${"0".repeat(64)}` as const;
   const read = { kind: "bundle", format: "apb", text: apb, runtime: null } as const;
-  const judged = judgeBundle({ ...read, artifact: { kind: "files", repository: "x", digest } }, digest, parseBundle, 1);
+  const judged = judgeBundle({ ...read, artifact: { kind: "files", repository: "x", digest } }, digest, {
+    ...{ parse: parseBundle, parserVersion: 1 },
+  });
   const message = expect.stringContaining("runs in its own image, which a folder does not have");
   expect(judged).toMatchObject({ kind: "invalid", problems: [{ message }] });
+});
+
+test("F5-36: a classic bundle of runtime 2 is refused, unless what runs bundles can run it", () => {
+  const digest = `sha256:${"2".repeat(64)}` as const;
+  const text = "version: 1.0\nname: two-apb\ndescription: d\nplans: [{ name: p, description: d }]\n";
+  const read = {
+    kind: "bundle",
+    format: "apb",
+    text,
+    runtime: 2,
+    artifact: { kind: "image", image: "x/y", digest },
+  } as const;
+  const judge = { parse: parseBundle, parserVersion: 1 };
+  expect(judgeBundle(read, digest, judge)).toMatchObject({
+    kind: "invalid",
+    problems: [{ message: expect.stringContaining("run only there") }],
+  });
+  expect(judgeBundle(read, digest, { ...judge, runsRuntime2: true })).toMatchObject({ kind: "read" });
 });
 
 test("what no runner here can run fails with a word, and what it left can be deleted", async () => {

@@ -9,8 +9,20 @@ import type { SourceConfig } from "../selection/source-config.js";
 import { openSource, type SourcePorts } from "../sources/open-source.js";
 import type { BundleSource } from "./bundle-source.js";
 
+export interface OpenBundleSourceOptions {
+  /**
+   * Classic bundles of runtime 2 are offered: what runs bundles can run them, as Jobs of a cluster. Default false: they are refused when they
+   * are read, and what was refused is looked at again when it changes.
+   */
+  readonly runsRuntime2?: boolean;
+}
+
 /** A source for `bundleServices`, as the settings have it. Nothing is asked of it yet. */
-export async function openBundleSource(config: SourceConfig, ports: SourcePorts): Promise<BundleSource> {
+export async function openBundleSource(
+  config: SourceConfig,
+  ports: SourcePorts,
+  { runsRuntime2 = false }: OpenBundleSourceOptions = {},
+): Promise<BundleSource> {
   const { name, previousNames, enabled, connection, intervalMs, priority, failover } = config;
   const { onUnreachable, deleteAfterFailures, autoConfirm } = config;
   const source = await openSource(connection, ports);
@@ -28,7 +40,7 @@ export async function openBundleSource(config: SourceConfig, ports: SourcePorts)
     },
     observe: (stored, { id, signal, onProgress }) => {
       const known = knownRefs(stored, parserVersion);
-      const reading = { id, generation, known, parserVersion, signal, parse: parseBundle };
+      const reading = { id, generation, known, parserVersion, runsRuntime2, signal, parse: parseBundle };
       return connection.kind === "push"
         ? observePushed({ ...reading, pushed: ports.pushed })
         : observeSource({ ...reading, source, selection, onProgress });

@@ -3,15 +3,13 @@ import { type Observation, type RefSeen, specId } from "../reconcile/observation
 import type { PushedBundles } from "../sources/push-source.js";
 import type { Digest, Ref } from "../sources/source.js";
 import { SourceError } from "../sources/source-error.js";
-import { judgeBundle, type ParseBundle } from "./judge-bundle.js";
+import { type BundleJudge, judgeBundle } from "./judge-bundle.js";
 
-export interface ObservePushedRequest {
+export interface ObservePushedRequest extends BundleJudge {
   readonly id: string;
   readonly generation: string;
   readonly pushed: PushedBundles;
   readonly known: KnownRefs;
-  readonly parse: ParseBundle;
-  readonly parserVersion: number;
   readonly signal: AbortSignal;
 }
 
@@ -53,15 +51,11 @@ export async function observePushed(request: ObservePushedRequest): Promise<Obse
   return { ...base, completeness: error === null ? "complete" : "partial", refs, error };
 }
 
-async function lookAt(
-  { pushed, parse, parserVersion, signal }: ObservePushedRequest,
-  repository: string,
-  digest: Digest,
-): Promise<RefSeen> {
+async function lookAt(request: ObservePushedRequest, repository: string, digest: Digest): Promise<RefSeen> {
   try {
-    const read = await pushed.read(repository, digest, signal);
+    const read = await request.pushed.read(repository, digest, request.signal);
     if (read === null) return { kind: "unreadable", why: "its content is not kept any more" };
-    return judgeBundle(read, digest, parse, parserVersion);
+    return judgeBundle(read, digest, request);
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
     return { kind: "unreadable", why: error.message };

@@ -9,19 +9,17 @@ import {
 import type { CompiledChannel, CompiledSelection } from "../selection/compile-selection.js";
 import type { Digest, Source } from "../sources/source.js";
 import { SourceError } from "../sources/source-error.js";
-import { judgeBundle, type ParseBundle } from "./judge-bundle.js";
+import { type BundleJudge, judgeBundle } from "./judge-bundle.js";
 import { TextRevision } from "./text-revision.js";
 import { TextShelf } from "./text-shelf.js";
 
-export interface ObserveRequest {
+export interface ObserveRequest extends BundleJudge {
   /** Of the run: the observation's id. */
   readonly id: string;
   readonly generation: string;
   readonly source: Source;
   readonly selection: CompiledSelection;
   readonly known: KnownRefs;
-  readonly parse: ParseBundle;
-  readonly parserVersion: number;
   readonly limits?: Partial<ObserveLimits>;
   /** Nobody wants the observation any more: it is not made up from what is there, it rejects. */
   readonly signal: AbortSignal;
@@ -223,7 +221,7 @@ class Reading {
   }
 
   async #lookAt(ref: ChannelRef, spec: string, signal: AbortSignal): Promise<void> {
-    const { source, known, parse, parserVersion } = this.#request;
+    const { source, known } = this.#request;
     const digest = await source.resolve({ repository: ref.repository, tag: ref.tag }, signal);
     // One that took too long has been told as unreadable, and stays so.
     if (signal.aborted) return;
@@ -242,7 +240,7 @@ class Reading {
     const read = await source.read(ref.repository, digest, signal);
     if (signal.aborted) return;
     if (read.kind === "bundle") this.#readLength += read.text.length;
-    const found = judgeBundle(read, digest, parse, parserVersion);
+    const found = judgeBundle(read, digest, this.#request);
     if (found.kind !== "read") this.seen(ref, spec, found);
     else this.seen(ref, spec, { kind: "read", revision: new TextRevision(found.revision, this.#shelf) });
   }
