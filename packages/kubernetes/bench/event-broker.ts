@@ -5,7 +5,7 @@ import { type Broker, createBroker, defineService, type Service, type ServiceSou
 import { createHandler } from "@osbert/broker/http";
 import { sqliteStore } from "@osbert/journal/sqlite";
 import { openCluster } from "@osbert/kubernetes";
-import type { Application } from "../src/applications/application.js";
+import type { Application, ApplicationService } from "../src/applications/application.js";
 import type { Applications } from "../src/applications/applications.js";
 import type {
   Answered,
@@ -79,7 +79,7 @@ async function open(order: OpenOrder): Promise<NonNullable<typeof opened>> {
       ...{ integrationNamespace, mirror, softDeadlineMs: 86_400_000 },
       ...(atOnce && { debounceMs: 0, hysteresisMs: 0 }),
     },
-    tell: (event) => {
+    observe: (event) => {
       if (event.kind === "namespace looked at") looked.add(event.namespace);
       if (event.kind !== "flow condition") return;
       const { type, status } = event.condition;
@@ -87,7 +87,9 @@ async function open(order: OpenOrder): Promise<NonNullable<typeof opened>> {
     },
   });
   const services = applications.map((name): Service => {
-    const functions = wiring.functions({ application: { name }, service: { id: `${name}-events`, events: true } });
+    const { application, service } = applicationOf(name);
+    const plan = { events: true, apis: false };
+    const functions = wiring.functions({ application, service, plan, isOffered: true });
     return defineService({
       ...{ id: `${name}-events`, name, description: `events of ${name}` },
       plans: { default: { id: `${name}-events-plan`, description: "events" } },
@@ -96,11 +98,11 @@ async function open(order: OpenOrder): Promise<NonNullable<typeof opened>> {
     } as never);
   });
   const source: ServiceSource = {
-    open: ({ journal }) => wiring.open({ journal, applications: allGranted(applications) }),
+    open: ({ journal }) => wiring.open({ journal, cluster, applications: allGranted(applications) }),
     services,
     resolve: async () => undefined,
     audience: { has: () => true, version: () => "1", sees: () => true },
-    instanceMetadata: ({ platform, instance }) => wiring.instanceMetadata({ platform, instance, namespace: platform }),
+    instanceMetadata: async (address, serviceId) => wiring.instanceMetadata?.(address, serviceId),
     kinds: wiring.kinds,
     close: () => wiring.close(),
   };
@@ -170,9 +172,7 @@ async function memory(): Promise<Memory> {
 
 /** Everybody may have everything: what applications cost is measured elsewhere. */
 function allGranted(names: readonly string[]): Applications {
-  const all = new Map(
-    names.map((name) => [name, { name, services: [{ id: `${name}-events` }] } as unknown as Application]),
-  );
+  const all = new Map(names.map((name) => [name, applicationOf(name).application]));
   return {
     state: "current",
     application: (name) => all.get(name),
@@ -181,6 +181,12 @@ function allGranted(names: readonly string[]): Applications {
     onChange: () => () => undefined,
     close: () => undefined,
   };
+}
+
+/** What the wiring looks at of an application. */
+function applicationOf(name: string): { readonly application: Application; readonly service: ApplicationService } {
+  const service = { id: `${name}-events` } as ApplicationService;
+  return { application: { name, services: [service] } as unknown as Application, service };
 }
 
 /** Of /apis/GROUP/VERSION/namespaces/NAMESPACE/PLURAL/NAME, and of its shorter forms. */
