@@ -152,6 +152,8 @@ export const rooms: Readonly<Record<string, Room>> = {
       watch: ["cluster", "flows"],
       admin: ["flows"],
       wiring: ["admin", "applications", "cluster", "flows", "watch"],
+      // What a service account has to be granted for all of it.
+      access: ["applications", "cluster", "flows"],
       jobs: ["cluster"],
       import: ["applications", "cluster", "flows", "wiring"],
       events: ["admin", "applications", "cluster", "flows", "import", "watch", "wiring"],
@@ -172,6 +174,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       admin: ["client", "keys"],
       bundles: ["admin", "client"],
       bundle: ["client"],
+      events: ["admin", "client"],
       misbehave: ["client"],
       "serve-platform": ["serve", "settings"],
       platform: ["admin", "client"],

@@ -11,8 +11,8 @@ import { hold } from "./holding.js";
 
 const run = promisify(execFile);
 
-/** What a cluster is made of; each is built once and kept in a cache. */
-export type ProgramName = "kubernetes" | "knative" | "istio";
+/** What a cluster is made of, and what installs charts in it; each is built once and kept in a cache. */
+export type ProgramName = "kubernetes" | "knative" | "istio" | "helm";
 
 /** Answers the folder that it is kept in, and builds it first if it is not there yet. Two processes that want the same do not build it twice, and a killed one leaves nothing that counts. */
 export async function provideProgram(name: ProgramName, tell: (line: string) => void): Promise<string | LeftOut> {
@@ -48,6 +48,11 @@ const istio = {
   path: "istio.io/api",
   version: "v1.31.1",
   sum: "h1:5Yb5ihcz4YQsCkciusK7DnFpBMwRB6EFWeUKH1Atuyk=",
+};
+const helm = {
+  path: "helm.sh/helm/v3",
+  version: "v3.19.5",
+  sum: "h1:l8zDGBhPaF2z5pTR5ASku/yZwi0qZrWthWMzvf1ZruE=",
 };
 const buildFlags = ["-trimpath", "-ldflags"];
 const stripped = "-s -w";
@@ -98,6 +103,16 @@ const recipes: Readonly<Record<ProgramName, Recipe>> = {
     async make(folder, _sources, { module }) {
       const file = join(await module(istio), "kubernetes", "customresourcedefinitions.gen.yaml");
       writeFileSync(join(folder, "crds.yaml"), readFileSync(file));
+    },
+  },
+  helm: {
+    version: helm.version,
+    made: { helm },
+    async make(folder, _sources, { go, module }) {
+      const tree = join(folder, "source");
+      await run("cp", ["-r", "--no-preserve=mode", await module(helm), tree]);
+      await go(tree, "build", "-mod=readonly", ...buildFlags, stripped, "-o", join(folder, "helm"), "./cmd/helm");
+      rmSync(tree, { recursive: true });
     },
   },
 };

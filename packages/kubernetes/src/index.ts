@@ -1,3 +1,4 @@
+export { type AccessRule, type EventAccess, type EventAccessOptions, eventAccess } from "./access/event-access.js";
 export type { ApiCredentialsInput, GatewayUrl, SecretData } from "./applications/api-credentials.js";
 export type {
   ApiEntry,
@@ -34,6 +35,7 @@ export { type OpenClusterOptions, openCluster } from "./cluster/open-cluster.js"
 export { type ExecOptions, type ExecResult, openPodExec, type PodExec } from "./cluster/pod-exec.js";
 export type { WatchPace } from "./cluster/watch-pace.js";
 export { type EventServices, type EventServicesOptions, openEventServices } from "./events/event-services.js";
+export { defaultFlowSettings, type FlowSettings, type Readiness } from "./flows/flow-settings.js";
 export {
   type ImportedInstance,
   type ImportFlowsOptions,
@@ -44,3 +46,4 @@ export type { ImportFinding, PredecessorMapping } from "./import/plan-import.js"
 export { openJobRunner } from "./jobs/job-runner.js";
 export { type JobRunnerEvent, type JobRunnerOptions, jobRunnerDefaults } from "./jobs/job-runner-options.js";
 export { jobRunnerRules, type RoleRule, sandboxRules, sandboxRunnerRules } from "./jobs/runner-roles.js";
+export { createWiring, type WiringOptions } from "./wiring/wiring.js";

@@ -26,6 +26,7 @@ import { type GeneratedCredential, generatedCredential } from "./generated-crede
 import { listenOptions } from "./listen-options.js";
 import type { Exported } from "./load-module.js";
 import { type OpenedBundles, openBundles } from "./open-bundles.js";
+import { type OpenedEvents, openEvents } from "./open-events.js";
 import { overlay } from "./overlay.js";
 import { checkTls, secureContextOf } from "./tls.js";
 
@@ -34,8 +35,8 @@ export interface Assembled {
   readonly serveOptions: ServeOptions;
   /** Made because the settings name none. */
   readonly made: GeneratedCredential | null;
-  /** After the broker has stopped. */
-  readonly endTraces: () => Promise<void>;
+  /** After the broker has stopped: closes what it used. */
+  readonly release: () => Promise<void>;
   /** Applies what can be changed while it runs. Throws, and has changed nothing, if it is refused. */
   readonly apply: (loaded: Loaded, served: Served) => Promise<void>;
 }
@@ -66,16 +67,18 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
   };
   const audit = settings.audit.file === undefined ? {} : { audit: await auditFile(settings.audit.file) };
   let bundles: OpenedBundles | undefined;
+  let events: OpenedEvents | undefined;
   const broker = await offering(loaded, services, async (offered) => {
     const figuresOfBundles = figures === undefined ? [] : [bundleMetrics(figures.registry)];
     bundles = await openBundles(loaded, offered, { log, observe: [logBundles(log), ...figuresOfBundles] });
     // Bundles are offered as they come; what is wrong with the rest is told now.
     if (bundles !== undefined) buildCatalog(offered, { schemaDraft: settings.catalog.schemaDraft });
+    events = settings.events.enabled ? await openEvents(settings, { log, registry: figures?.registry }) : undefined;
     return createBroker({
       ...brokerOptions(settings),
       ...seeing,
       ...audit,
-      services: bundles?.services ?? offered,
+      services: events?.services ?? bundles?.services ?? offered,
       store,
     });
   });
@@ -92,7 +95,10 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
       ...(figures !== undefined && { metrics: figures }),
       watchers: [...operators.metrics, ...operators.admin],
     },
-    endTraces: sent?.end ?? (async () => undefined),
+    async release() {
+      events?.close();
+      await sent?.end();
+    },
     async apply(next, served) {
       // All that can be refused comes first, the catalog last of it; what follows cannot fail.
       checkTls(next);
@@ -101,9 +107,9 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
         throw new UserError("nobody could ask any more: no credentials are left; only a restart makes one");
       }
       const secure = secureContextOf(next.settings, { server: served.app.server, url: served.url });
-      // The services of bundles come from their sources; beside them the catalog stays until the next start.
+      // Services of bundles come from their sources, those of events from the cluster; beside them the catalog stays until the next start.
       if (bundles !== undefined) await bundles.configure(next);
-      else
+      else if (events === undefined)
         await offering(next, services, (offered) =>
           broker.offer(offered, {
             retirePlansInUse: next.settings.catalog.retirePlansInUse,

@@ -13,13 +13,13 @@ export interface Changes {
   readonly needRestart: readonly string[];
 }
 
-/** Compares what is in force with what was read anew. Beside bundles, what is in force decides, the catalog is not changed while it runs. */
+/** Compares what is in force with what was read anew. Beside bundles and events, what is in force decides, the catalog is not changed while it runs. */
 export function changesBetween(before: Loaded, after: Loaded): Changes {
   const [hasBundles, willHaveBundles] = [before, after].map(
     ({ settings, places }) => bundleSources(settings, places).sources !== undefined,
   );
   const isApplied = (key: string) => {
-    if (key.startsWith("catalog.") && hasBundles) return false;
+    if (key.startsWith("catalog.") && (hasBundles || before.settings.events.enabled)) return false;
     // Whether there are sources at all decides what the broker is made of.
     if (key.startsWith("bundles.") && !(hasBundles && willHaveBundles)) return false;
     // The catalog as a whole, and single settings that say so.

@@ -2,6 +2,7 @@ import { cleanupRule } from "@osbert/broker";
 import type { Secret } from "@osbert/server/yaml";
 import { didYouMean, type Fault, type Place } from "@osbert/server/yaml";
 import { checkPasswords, checkServer } from "./check-server.js";
+import { namespacePattern } from "./events-table.js";
 import type { Settings } from "./table.js";
 
 interface Passworded {
@@ -16,12 +17,28 @@ export function checkTogether(settings: Settings, places: ReadonlyMap<string, Pl
     faults.push({ place: places.get(key) ?? { kind: "default" }, key, message });
   const { platforms = [], tls, limits } = settings;
 
+  const hasEvents = settings.events.enabled;
   // Also of sources with a fault it is known that there are some.
-  if (settings.module === undefined && !["sources", "registry"].some((name) => places.has(`bundles.${name}`)))
-    fault("module", "is missing; write e.g. module: services.ts, or name sources under bundles");
+  const ofBundles = ["sources", "registry"].map((name) => `bundles.${name}`).filter((key) => places.has(key));
+  if (settings.module === undefined && ofBundles.length === 0 && !hasEvents)
+    fault(
+      "module",
+      "is missing; write e.g. module: services.ts, name sources under bundles, or set events.enabled: true",
+    );
+  if (hasEvents) {
+    for (const key of [...(settings.module === undefined ? [] : ["module"]), ...ofBundles])
+      fault(key, "cannot stand beside events: a broker for events offers what applications offer, and nothing else");
+    if (settings.platforms !== undefined)
+      fault("platforms", "cannot stand beside events: its platforms are the namespaces that were granted something");
+  }
 
   const checkPlatform = (key: string, platform: string | undefined) => {
-    if (platform === undefined || platforms.includes(platform)) return;
+    if (platform === undefined) return;
+    if (hasEvents) {
+      if (!new RegExp(namespacePattern).test(platform)) fault(`${key}.platform`, "is not the name of a namespace");
+      return;
+    }
+    if (platforms.includes(platform)) return;
     fault(`${key}.platform`, `is none of platforms${didYouMean(platform, platforms) || "; add it there"}`);
   };
   settings.credentials?.forEach(({ platform }, index) => checkPlatform(`credentials[${index}]`, platform));

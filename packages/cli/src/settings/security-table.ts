@@ -8,7 +8,7 @@ const name = {
 
 const platform = {
   shape: { kind: "text", longest: 100 },
-  meaning: "Valid for this platform alone.",
+  meaning: "Valid for this platform alone; of a broker for `events`, for this namespace.",
   otherwise: "for all",
   example: "cloud-foundry",
 } as const;

@@ -1,5 +1,6 @@
 import { bundleFields } from "./bundles-table.js";
 import { catalogFields } from "./catalog-table.js";
+import { clusterFields, eventFields } from "./events-table.js";
 import { credentialsFromText, operatorCredentialShape, securityFields } from "./security-table.js";
 import type { Fields, GroupOf } from "./shape.js";
 import { showUrl } from "./show-url.js";
@@ -13,13 +14,22 @@ export const table = {
     shape: { kind: "path" },
     meaning:
       "The TypeScript or JavaScript file with the services. It exports `services`, a list of services or of functions that `catalog.services` makes services of, or a default function that is given `{ data }`, the folder for data, and returns one. It is loaded at start and not again.",
-    otherwise: "**must be there**, unless `bundles` names sources",
+    otherwise: "**must be there**, unless `bundles` names sources or `events.enabled` is true",
     example: "services.ts",
   },
   bundles: {
     shape: { kind: "group", fields: bundleFields },
     meaning:
       "Services that nobody has to write code for: bundles from registries and folders, beside the services of `module` if there is one. What is marked with ↻ is reloaded. A restart is needed where `sources` and `registry` come or go altogether, and beside bundles for changes of `catalog`.",
+  },
+  events: {
+    shape: { kind: "group", fields: eventFields },
+    meaning:
+      "Services that the applications of a Kubernetes cluster offer, and the flow of their events into namespaces. Each namespace is a platform of its own, at `/NAMESPACE/v2/…`. A change needs a restart.",
+  },
+  cluster: {
+    shape: { kind: "group", fields: clusterFields },
+    meaning: "The Kubernetes cluster of `events`.",
   },
   data: {
     shape: { kind: "path" },

@@ -9,6 +9,7 @@ import {
   type RouteDescription,
   text,
 } from "@osbert/server/client";
+import type { EventRouteName } from "./event-routes.js";
 import type { FlowRouteName } from "./flow-routes.js";
 
 const refusal = nullable(object({ times: number, since: text, message: text }));
@@ -54,3 +55,31 @@ export const flowDescriptions = {
   history: { query: paging, answer: page(object({ seq: number, at: text, kind: text, what: anyObject })) },
   look: { answer: object({ namespace: text }) },
 } as const satisfies Readonly<Record<FlowRouteName, RouteDescription>>;
+
+const finding = { level: text, path: text, message: text } as const;
+
+/** A removal that waits for a person. */
+const held = nullable(object({ observation: text, count: number, of: number, confirmed: nullable(anyObject) }));
+
+const application = object({
+  name: text,
+  kind: text,
+  displayName: text,
+  removedAt: nullable(text),
+  services: list(object({ id: text, name: text, events: boolean, apis: number, removedAt: nullable(text) })),
+  findings: list(object(finding)),
+});
+
+/** What the routes of event services take and answer: for a client. */
+export const eventDescriptions = {
+  applications: {
+    query: paging,
+    answer: object({
+      ...{ state: text, why: nullable(text), isKnown: boolean, changedAt: nullable(text) },
+      held: object({ applications: held, grants: held }),
+      ...{ items: list(application), next: nullable(text) },
+    }),
+  },
+  findings: { answer: object({ items: list(object({ ...finding, application: text })), count: number }) },
+  confirmRemoval: { answer: object({ confirmed: text }) },
+} as const satisfies Readonly<Record<EventRouteName, RouteDescription>>;

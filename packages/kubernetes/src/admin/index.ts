@@ -1,4 +1,5 @@
-export { flowDescriptions } from "./descriptions.js";
+export { eventDescriptions, flowDescriptions } from "./descriptions.js";
+export { type EventRouteName, eventRoutes } from "./event-routes.js";
 export { type FlowRouteName, flowRoutes } from "./flow-routes.js";
 export type {
   ConditionView,

@@ -1,16 +1,10 @@
 import type { AdminRoutes } from "@osbert/broker";
 import { BrokerError } from "@osbert/protocol";
 import { readPaging, routeTable } from "@osbert/server";
+import { eventRoutes } from "../admin/event-routes.js";
 import type { ApplicationCatalog } from "../applications/application-catalog.js";
 import type { ApplicationRecord } from "../applications/catalog-records.js";
 import type { ApplicationFinding } from "../applications/offer-applications.js";
-
-/** What event services add to the admin API, beside what their wiring adds. */
-export const eventRoutes = [
-  ["GET", "/admin/v1/events/applications", "applications"],
-  ["GET", "/admin/v1/events/findings", "findings"],
-  ["POST", "/admin/v1/events/applications/confirm", "confirmRemoval"],
-] as const;
 
 export interface EventAdminPorts {
   readonly catalog: Pick<ApplicationCatalog, "state" | "why" | "stored" | "confirm">;

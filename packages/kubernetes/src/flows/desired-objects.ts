@@ -93,6 +93,11 @@ export function subscriptionObject(
 /** Broker classes whose data plane runs in the namespace of the Broker. Of all others it is shared by all namespaces. */
 const namespacedClasses: ReadonlySet<string> = new Set(["KafkaNamespaced"]);
 
+/** Whether the Brokers of a class have their data plane in their own namespaces. */
+export function isNamespacedClass(brokerClass: string): boolean {
+  return namespacedClasses.has(brokerClass);
+}
+
 /**
  * The policies that let events into the Broker of a namespace, by where its data plane runs: beside Knative, where only the path tells namespaces
  * apart, or in the namespace itself.
@@ -103,7 +108,7 @@ export function policyObjects(namespace: string, settings: FlowSettings): readon
   const name = objectName("flow", integrationNamespace, namespace);
   const labels = { ...ownLabels(settings), [namespaceLabel]: labelValue(namespace) };
   const ingress = { matchLabels: { "eventing.knative.dev/brokerRole": "ingress" } };
-  const isNamespaced = namespacedClasses.has(brokerClass);
+  const isNamespaced = isNamespacedClass(brokerClass);
   const allow = policy(kinds.authorizationPolicy, {
     metadata: { name, namespace: isNamespaced ? namespace : systemNamespace, labels },
     spec: {
