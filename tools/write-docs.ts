@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
- * `npm run docs`: writes the pages and files about settings, which are made from the code. Tests compare them with what the code says.
+ * `npm run docs`: writes the pages and files about settings, which are made from the code, and what the chart's values have of them. Tests
+ * compare them with what the code says.
  */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
@@ -20,3 +21,10 @@ for (const [path, ...args] of pages) {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, execFileSync(process.execPath, [...program, ...args], { encoding: "utf8" }));
 }
+
+const values = join(root, "deploy/helm/osbert-events/values.schema.json");
+const [schema, settings] = [values, join(root, "packages/cli/osbert.schema.json")].map((file) =>
+  JSON.parse(readFileSync(file, "utf8")),
+);
+schema.properties.events = settings.properties.events;
+writeFileSync(values, `${JSON.stringify(schema, undefined, 2)}\n`);
