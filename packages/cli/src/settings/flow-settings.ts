@@ -1,4 +1,4 @@
-import type { FlowSettings } from "@osbert/kubernetes";
+import { defaultFlowSettings, type FlowSettings } from "@osbert/kubernetes";
 import type { Settings } from "./table.js";
 
 /** How flows are wired, as the settings say. */
@@ -6,6 +6,7 @@ export function flowSettings(events: Settings["events"]): FlowSettings {
   const { integrationNamespace, channelLabel, channelKind, brokerName, brokerClass, brokerSpec, deleteBroker } = events;
   const { policies, deliverers, systemNamespace, mirror, readiness } = events;
   return {
+    ...defaultFlowSettings,
     ...{ integrationNamespace, channelLabel, brokerName, brokerClass, brokerSpec, deleteBroker },
     ...{ policies, deliverers, systemNamespace, mirror, readiness },
     channelKind: { ...channelKind, namespaced: true },
