@@ -37,7 +37,7 @@ async function open({ directory, program }: Place, part: Partial<Settings["bundl
   const containers = { program, arguments: engineArguments, runArguments, image: "localhost/base:1" };
   const bundles = { runner: "process", unsandboxed: true, concurrency: 4, containers, ...part };
   const files = async () => join(directory, "bundle");
-  return openRunner(bundles as Settings["bundles"], directory, files, pino({ enabled: false }));
+  return openRunner({ bundles } as unknown as Settings, directory, files, pino({ enabled: false }));
 }
 
 function job(part: Partial<Job> = {}): Job {

@@ -26,7 +26,7 @@ import { type GeneratedCredential, generatedCredential } from "./generated-crede
 import { listenOptions } from "./listen-options.js";
 import type { Exported } from "./load-module.js";
 import { type OpenedBundles, openBundles } from "./open-bundles.js";
-import { type OpenedEvents, openEvents } from "./open-events.js";
+import type { OpenedEvents } from "./open-events.js";
 import { overlay } from "./overlay.js";
 import { checkTls, secureContextOf } from "./tls.js";
 
@@ -73,7 +73,9 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
     bundles = await openBundles(loaded, offered, { log, observe: [logBundles(log), ...figuresOfBundles] });
     // Bundles are offered as they come; what is wrong with the rest is told now.
     if (bundles !== undefined) buildCatalog(offered, { schemaDraft: settings.catalog.schemaDraft });
-    events = settings.events.enabled ? await openEvents(settings, { log, registry: figures?.registry }) : undefined;
+    // Loaded only where it is needed, too.
+    const { openEvents } = settings.events.enabled ? await import("./open-events.js") : {};
+    events = await openEvents?.(settings, { log, registry: figures?.registry });
     return createBroker({
       ...brokerOptions(settings),
       ...seeing,

@@ -58,7 +58,7 @@ export async function openBundles(
     secrets: bundleSecrets(loaded.settings),
     observe,
     settings: (name) => nextSources(loaded, name, pushed),
-    runner: (files) => openRunner(bundles, directory, files, log).catch(runnerTrouble(directory)),
+    runner: (files) => openRunner(loaded.settings, directory, files, log).catch(runnerTrouble(directory)),
   });
   let secrets = bundleSecrets(loaded.settings);
   return {
@@ -135,7 +135,7 @@ async function openSources({ settings, places, file }: Loaded, pushed: PushedSto
     const problem = await missingNow(config, ports);
     if (problem !== null) missing.push({ place, key, message: problem });
     try {
-      opened.push(await openBundleSource(config, ports));
+      opened.push(await openBundleSource(config, ports, { runsRuntime2: settings.bundles.runner === "kubernetes" }));
     } catch (error) {
       if (error instanceof SignatureKeyError) {
         faults.push({ place, key: `${key}.signatures.keys`, message: error.message });

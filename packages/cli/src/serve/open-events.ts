@@ -1,21 +1,10 @@
-import { homedir } from "node:os";
-import {
-  type AppliedChange,
-  type Cluster,
-  ClusterError,
-  type ClusterEvent,
-  createWiring,
-  type EventServices,
-  openCluster,
-  openEventServices,
-} from "@osbert/kubernetes";
+import { type AppliedChange, createWiring, type EventServices, openEventServices } from "@osbert/kubernetes";
 import { flowMetrics, logFlows } from "@osbert/kubernetes/watch";
 import type { Registry } from "@osbert/server/metrics";
 import type { Logger } from "pino";
 import { flowSettings } from "../settings/flow-settings.js";
 import type { Settings } from "../settings/table.js";
-import { UserError } from "../user-error.js";
-import { clusterAccess } from "./cluster-access.js";
+import { openClusterOf } from "./open-cluster.js";
 
 /** Services that the applications of a cluster offer, and what reaches the cluster. */
 export interface OpenedEvents {
@@ -49,29 +38,6 @@ export async function openEvents(settings: Settings, { log, registry }: EventsTo
     observe: (change) => logApplications(log, change),
   });
   return { services, close: () => cluster.close() };
-}
-
-async function openClusterOf({ cluster }: Settings, log: Logger): Promise<Cluster> {
-  const access = clusterAccess(cluster, { environment: process.env, home: homedir() });
-  try {
-    return await openCluster({ access, observe: (event) => logCluster(log, event) });
-  } catch (error) {
-    if (!(error instanceof ClusterError)) throw error;
-    throw new UserError(`no cluster can be reached: ${error.message}; set cluster.kubeconfig and cluster.context`, {
-      cause: error,
-    });
-  }
-}
-
-function logCluster(log: Logger, event: ClusterEvent): void {
-  if (event.kind === "watch listener failed") {
-    const why = event.error instanceof Error ? event.error.message : String(event.error);
-    log.error({ objects: event.objects, why }, "what came from the cluster was not understood; this is a bug");
-    return;
-  }
-  const { objects, state, why } = event;
-  const isWell = state === "current" || state === "no such kind" || state === "starting";
-  log[isWell ? "debug" : "warn"]({ objects, state, why }, "a watch of the cluster");
 }
 
 function logApplications(log: Logger, { changed, removed, grants, held }: AppliedChange): void {

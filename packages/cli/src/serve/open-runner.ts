@@ -19,18 +19,19 @@ type Files = (artifact: Artifact) => Promise<string>;
 
 /**
  * What runs the actions of bundles, as the settings say: bundles of files as processes of this machine, and images in containers where there
- * is an engine for them, because nothing else can run these. With `runner: container` all of them are in containers.
+ * is an engine for them, because nothing else can run these. With `runner: container` all of them are in containers, with `kubernetes` Jobs of a cluster.
  *
  * The whole directory is one place. So whatever has ever run jobs there is opened, whether it can run others now or not: a job that is
  * not found at its place would be started again beside itself.
  */
-export async function openRunner(
-  bundles: Settings["bundles"],
-  directory: string,
-  files: Files,
-  log: Logger,
-): Promise<Runner> {
+export async function openRunner(settings: Settings, directory: string, files: Files, log: Logger): Promise<Runner> {
+  const { bundles } = settings;
   const { runner, concurrency } = bundles;
+  if (runner === "kubernetes") {
+    // Loaded only where it is needed: who has no cluster does not wait for it.
+    const { openJobs } = await import("./open-jobs.js");
+    return limitJobs(await openJobs(settings, files, log), concurrency);
+  }
   const ground = { files, place: await namePlace(resolve(directory)) };
   const containers = await openContainers(bundles, { ...ground, directory: join(directory, "containers") }, log);
   if (runner === "container" && containers === undefined)

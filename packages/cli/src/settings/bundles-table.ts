@@ -35,9 +35,9 @@ export const bundleFields = {
     default: "onProvision",
   },
   runner: {
-    shape: { kind: "choice", of: ["process", "container"] },
+    shape: { kind: "choice", of: ["process", "container", "kubernetes"] },
     meaning:
-      "What runs bundles of files. `process`: programs of this machine, shut in by bubblewrap. `container`: containers of `containers.image`. Bundles in images, classic ones among them, always run in containers.",
+      "What runs bundles. `process`: bundles of files as programs of this machine, shut in by bubblewrap. `container`: these, too, in containers, of `containers.image`. Bundles in images, classic ones among them, run in containers with both. `kubernetes`: all of them as Jobs of the cluster that `cluster` names, see `jobs`; classic bundles of runtime 2 run only so. Finish what runs before you change it: jobs are found only where they were started.",
     default: "process",
   },
   containers: {
@@ -80,6 +80,77 @@ export const bundleFields = {
       },
     },
     meaning: "How containers are run.",
+  },
+  jobs: {
+    shape: {
+      kind: "group",
+      fields: {
+        namespace: {
+          shape: { kind: "text", longest: 63 },
+          meaning:
+            "Where jobs run that need no sandbox, and where what is known of all is kept. Nobody else may work in it: whoever reads Secrets there reads what bundles are given.",
+          otherwise: "**must be there** with `runner: kubernetes`",
+          example: "osbert-jobs",
+        },
+        helperImage: {
+          shape: { kind: "text" },
+          meaning:
+            "An image with a busybox that needs no library; it prepares pods and keeps what bundles print. Name it by its digest.",
+          otherwise: "**must be there** with `runner: kubernetes`",
+          example: "registry.example/busybox@sha256:…",
+        },
+        image: {
+          shape: { kind: "text" },
+          meaning: "What bundles of files run in.",
+          otherwise: "none: bundles of files cannot be run",
+          example: "registry.example/base@sha256:…",
+        },
+        role: {
+          shape: { kind: "text", longest: 253 },
+          meaning: "A ClusterRole that bundles get in the namespace that an instance is for, and in their sandbox.",
+          otherwise: "none, and no token",
+          example: "edit",
+        },
+        sandbox: {
+          shape: { kind: "choice", of: ["classic", "always", "never"] },
+          meaning: "Which bundles get a namespace of their own for each action. Classic bundles of runtime 2 need one.",
+          default: "classic",
+        },
+        sandboxRole: {
+          shape: { kind: "text", longest: 253 },
+          meaning: "The ClusterRole of classic bundles in their sandbox.",
+          default: "osbert-bundle-sandbox",
+        },
+        pullSecrets: {
+          shape: { kind: "list", of: { kind: "text", longest: 253 } },
+          meaning: "Secrets in `namespace` that images are pulled with.",
+          default: [],
+          example: ["registry"],
+        },
+        runAsNonRoot: {
+          shape: { kind: "flag" },
+          meaning: "Refuses images that would run as root. Bundles of files never do.",
+          default: false,
+        },
+        cpu: {
+          shape: { kind: "text", longest: 20 },
+          meaning: "How much processor a bundle may use at a time, as Kubernetes writes it.",
+          default: "1",
+        },
+        podSpec: {
+          shape: { kind: "json" },
+          meaning: "More for the pods: `nodeSelector`, `tolerations`, `priorityClassName`, `runtimeClassName`.",
+          default: {},
+          example: { nodeSelector: { "osbert.io/jobs": "true" } },
+        },
+        hostNetwork: {
+          shape: { kind: "flag" },
+          meaning: "Jobs that may have a network have that of their node, where no policy reaches them. For trials.",
+          default: false,
+        },
+      },
+    },
+    meaning: "How Jobs of a cluster are run, with `runner: kubernetes`. Limits are those of `limits`.",
   },
   unsandboxed: {
     shape: { kind: "flag" },

@@ -1,4 +1,4 @@
-import { defaultFlowSettings } from "@osbert/kubernetes";
+import { defaultFlowSettings } from "@osbert/kubernetes/settings";
 import { formatDurationMs } from "../duration.js";
 import type { Fields, TextForm } from "./shape.js";
 

@@ -1,4 +1,4 @@
-import { defaultFlowSettings, type FlowSettings } from "@osbert/kubernetes";
+import { defaultFlowSettings, type FlowSettings } from "@osbert/kubernetes/settings";
 import type { Settings } from "./table.js";
 
 /** How flows are wired, as the settings say. */
