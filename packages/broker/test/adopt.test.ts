@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { AdoptedInstance } from "../src/admin/index.js";
+import type { ServiceSource } from "../src/index.js";
 import type { TestBroker } from "../src/testing/index.js";
 import { bound, expectRefusal, flowOn, ids, lab, ready, unchanged } from "./lab.js";
 
@@ -91,4 +92,18 @@ test("a deprovision of an adopted instance that fails leaves it adopted: its own
     );
   await flow.advance();
   expect((await flow.provision("i1", { parameters: { size: 2 } })).status).toBe(200);
+});
+
+test("an instance is adopted at the revision that it was made of, which its source still knows, and is removed by it", async () => {
+  const [before, now] = [lab({ revision: "1" } as never), lab({ revision: "2" } as never)];
+  const source: ServiceSource = {
+    open: async () => undefined,
+    services: [now.service],
+    resolve: async (_, revision) => (revision === "1" ? before.service : undefined),
+    close: () => undefined,
+  };
+  const flow = await flowOn("fastify", now, { services: source });
+  expect(await adopt(flow, { revision: "1" })).toBe("adopted");
+  expect((await flow.deprovision("i1", sync)).status).toBe(200);
+  expect([before.done, now.done]).toEqual([["deprovision i1"], []]);
 });

@@ -27,7 +27,10 @@ const { values: args } = parseArgs({
 const { quick, namespaces, "steady-minutes": steadyMinutes } = args;
 const sizes: Sizes = {
   ...(quick ? small : full),
-  ...(namespaces !== undefined && { namespaces: Number(namespaces) }),
+  ...(namespaces !== undefined && {
+    namespaces: Number(namespaces),
+    probes: Math.min(full.probes, Number(namespaces)),
+  }),
   ...(steadyMinutes !== undefined && { steadyMs: Number(steadyMinutes) * minuteMs }),
 };
 const load = loadavg()[0] ?? 0;
