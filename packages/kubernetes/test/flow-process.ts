@@ -37,6 +37,8 @@ export type FlowRequest = {
 export type FlowMessage =
   | { readonly kind: "ready" }
   | { readonly kind: "halts" }
+  /** What it was frozen before is done, or could not be. */
+  | { readonly kind: "went on" }
   | { readonly kind: "answer"; readonly id: number; readonly status: number; readonly body: unknown };
 
 const config = JSON.parse(process.argv[2] ?? "{}") as FlowProcessConfig;
@@ -54,29 +56,39 @@ function isHalt(point: FlowPoint | CrashPoint): boolean {
   return config.halt?.at === point && config.halt.count === count;
 }
 
-async function reached(point: FlowPoint): Promise<void> {
-  if (config.halt === undefined || !isHalt(point)) return;
+async function reached(point: FlowPoint): Promise<boolean> {
+  if (config.halt === undefined || !isHalt(point)) return false;
   await send({ kind: "halts" });
   process.kill(process.pid, config.halt.by);
+  return true;
 }
 
 function halting(cluster: Cluster): Cluster {
   const isOurs = (kind: string): kind is "Broker" | "Subscription" => kind === "Broker" || kind === "Subscription";
-  const around = async <Result>(what: "apply" | "remove", kind: string, work: () => Promise<Result>) => {
-    if (isOurs(kind)) await reached(`before ${what} of ${kind}`);
-    const result = await work();
-    if (isOurs(kind)) await reached(`after ${what} of ${kind}`);
-    return result;
+  const around = async <Result>(what: "apply" | "remove", kind: string, work: (isLate: boolean) => Promise<Result>) => {
+    if (!isOurs(kind)) return work(false);
+    const isLate = await reached(`before ${what} of ${kind}`);
+    try {
+      return await work(isLate);
+    } finally {
+      if (isLate) await send({ kind: "went on" });
+      await reached(`after ${what} of ${kind}`);
+    }
   };
+  // As if the request had been under way all the time: whoever is late does not notice it before the write is done.
+  const late = <Options extends object>(options: Options | undefined, isLate: boolean) =>
+    isLate ? { ...options, signal: new AbortController().signal } : options;
   return new Proxy(cluster, {
     get(target, name) {
       if (name === "apply")
         return ((kind, object, options) =>
-          around("apply", kind.kind, () => target.apply(kind, object, options))) satisfies Cluster["apply"];
+          around("apply", kind.kind, (isLate) =>
+            target.apply(kind, object, late(options, isLate)),
+          )) satisfies Cluster["apply"];
       if (name === "remove")
         return ((kind, place, preconditions, options) =>
-          around("remove", kind.kind, () =>
-            target.remove(kind, place, preconditions, options),
+          around("remove", kind.kind, (isLate) =>
+            target.remove(kind, place, preconditions, late(options, isLate)),
           )) satisfies Cluster["remove"];
       const value: unknown = Reflect.get(target, name, target);
       return typeof value === "function" ? value.bind(target) : value;

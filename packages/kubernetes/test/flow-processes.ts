@@ -14,6 +14,8 @@ export class FlowProcess {
   readonly #ready: Promise<unknown>;
   /** Resolves when it reaches the point where it is killed or frozen, or has ended otherwise. */
   readonly halted: Promise<void>;
+  /** Resolves when it has done what it was frozen before. */
+  readonly wentOn: Promise<void>;
   #requests = 0;
 
   constructor(config: FlowProcessConfig) {
@@ -24,21 +26,26 @@ export class FlowProcess {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });
     onTestFinished(() => void this.#child.kill("SIGKILL"));
-    let [ready, halts]: (() => void)[] = [];
+    let [ready, halts, goes]: (() => void)[] = [];
     this.#ready = new Promise<void>((resolve) => {
       ready = resolve;
     });
     this.halted = new Promise<void>((resolve) => {
       halts = resolve;
     });
+    this.wentOn = new Promise<void>((resolve) => {
+      goes = resolve;
+    });
     this.#child.on("message", (message: FlowMessage) => {
       if (message.kind === "ready") ready?.();
       else if (message.kind === "halts") halts?.();
+      else if (message.kind === "went on") goes?.();
       else this.#waiting.get(message.id)?.(message);
     });
     this.#child.once("exit", () => {
       ready?.();
       halts?.();
+      goes?.();
       for (const give of this.#waiting.values()) give(undefined);
     });
   }
