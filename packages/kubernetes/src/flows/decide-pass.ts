@@ -125,7 +125,8 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
   const policies = isBlind ? [] : policyActions(data, broker.state, observed, settings);
   if (!isBlind) {
     actions.push(...strays(stored, wires, observed), ...policies);
-    actions.push(...mirrorActions(namespace, flows, observed, settings));
+    actions.push(...mirrorActions(namespace, flows, observed, settings, now));
+    if (settings.mirror) due.push(...[...flows.values()].map((flow) => mirroredAt(flow)).filter((at) => at > now));
   }
   const released = Object.fromEntries(
     Object.entries(data.released).filter(
@@ -272,11 +273,12 @@ function mirrorActions(
   flows: ReadonlyMap<string, FlowRecord>,
   { mirror, broker, namespace: life }: Observed,
   settings: FlowSettings,
+  now: number,
 ): readonly Action[] {
   if (!settings.mirror || mirror.kind === "missing" || life !== "active") return [];
   const kept = [...flows].flatMap(([id, flow]): readonly Action[] => {
     const seen = mirror.seen.get(id);
-    if (seen?.deleting) return [];
+    if (seen?.deleting || mirroredAt(flow) > now) return [];
     const desired = eventFlowObject(id, namespace, flow, settings);
     const status = eventFlowStatus(flow, broker?.address ?? null);
     const withStatus: Desired = { ...desired, object: { ...withoutSpec(desired), status } };
@@ -292,6 +294,13 @@ function mirrorActions(
       return { kind: "remove", what: "mirror", place: { namespace: at, name }, uid, resourceVersion };
     });
   return [...kept, ...outdated];
+}
+
+/** What becomes of a new flow in its first moments is told at once, when it has come to rest, or when that takes long: not at each step of it. */
+const restMs = 3_000;
+
+function mirroredAt({ since, activatedAt }: FlowRecord): number {
+  return activatedAt === null ? since + restMs : 0;
 }
 
 function withoutSpec({ object: { apiVersion, kind, metadata } }: Desired): Desired["object"] {
