@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { checkJobId, type Job, type JobState, type KnownJob, type Runner, RunnerError, redact } from "@osbert/bundles";
 import type { Cluster } from "../cluster/cluster.js";
+import { ClusterError } from "../cluster/cluster-error.js";
 import type { ClusterObject } from "../cluster/cluster-object.js";
 import { askForCredentials, isAskedForCredentials, leftLines, progressLine } from "./classic-bundle.js";
 import { JobClearing, removeJob } from "./job-clearing.js";
@@ -164,7 +165,11 @@ class JobRunner implements Runner {
       record.facts.format === "apb"
         ? (await this.#said.soFar(record)).out
         : await this.#pods.wholeOutput(record, pod).catch(orNull);
-    return this.#pods.masked(record, text, out ?? Buffer.alloc(0)).then((masked) => masked.slice(-lastBytes));
+    const masked = await this.#pods.masked(record, text, out ?? Buffer.alloc(0));
+    if (masked !== "") return masked.slice(-lastBytes);
+    // It may have ended meanwhile, and its pod went while it was asked.
+    const now = await this.#records.read(id);
+    return now !== undefined && "kept" in now.state ? this.log(id, lastBytes) : "";
   }
 
   /**
@@ -238,6 +243,17 @@ class JobRunner implements Runner {
 
   /** Looks at a started job in the cluster. One that has ended there is settled. */
   async #see(record: JobRecord): Promise<Seen> {
+    try {
+      return await this.#seeOnce(record);
+    } catch (error) {
+      // Another one may have settled it meanwhile, and its pod went while it was asked.
+      const now = error instanceof ClusterError ? await this.#records.read(record.facts.id) : undefined;
+      if (now !== undefined && "kept" in now.state) return { kind: "settled", record: now };
+      throw error;
+    }
+  }
+
+  async #seeOnce(record: JobRecord): Promise<Seen> {
     const pod = await this.#pods.find(record);
     if (pod === undefined) return this.#seeWithoutPod(record);
     const state = podState(pod);
