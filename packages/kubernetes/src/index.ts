@@ -10,7 +10,7 @@ export type {
 } from "./applications/application.js";
 export type { Applications, ApplicationsChange } from "./applications/applications.js";
 export type { AppliedChange } from "./applications/follow-applications.js";
-export type { ApplicationFinding, CatalogMapping } from "./applications/offer-applications.js";
+export { type ApplicationFinding, type CatalogMapping, kymaRevisions } from "./applications/offer-applications.js";
 export type { ReconcileRules } from "./applications/reconcile-applications.js";
 export type { FoundService, Wiring, WiringFunctions, WiringPorts } from "./applications/wiring.js";
 export type {

@@ -22,6 +22,7 @@ export function registerApplicationCommands(events: Command, surroundings: Surro
   registerApplications(events, surroundings);
   registerFindings(events, surroundings);
   registerConfirm(events, surroundings);
+  registerImport(events, surroundings);
 }
 
 function registerApplications(events: Command, surroundings: Surroundings): void {
@@ -92,6 +93,35 @@ function registerConfirm(events: Command, surroundings: Surroundings): void {
       const { reason, of: what, observation } = options;
       const answer = await ask("confirmRemoval", {}, { body: { reason, what, observation } });
       say(session, answer, `the removal of ${what} is confirmed`);
+    }),
+  );
+}
+
+function registerImport(events: Command, surroundings: Surroundings): void {
+  changeCommand(events, {
+    name: "import",
+    summary: "take over what the application broker has left",
+    description:
+      "Takes over the instances of Kyma's application broker: its ServiceInstances, with the Subscriptions and Brokers that are there. Nothing is written to the cluster, and nothing is provisioned anew; done twice, it is done once.",
+    options: (command) => command.option("--dry-run", "only tell what would be done"),
+    examples: [
+      { does: "see what would be done", command: "osbert events import --dry-run --reason 'before we change over'" },
+      { does: "do it", command: "osbert events import --reason 'the application broker is gone'" },
+    ],
+  }).action((options: ChangeOptions & { readonly dryRun?: true }) =>
+    runEventCommand(options, surroundings, "import", async (ask, { json, surroundings: { stdout } }) => {
+      const body = { reason: options.reason, dry_run: options.dryRun === true };
+      const answer = await ask("importFlows", {}, { body });
+      const rows = answer.instances.map(({ namespace, name, id, application, outcome }) => [
+        ...[namespace, name, id, application ?? "-", outcome],
+      ]);
+      const instances =
+        rows.length === 0
+          ? "there are no instances"
+          : table(["NAMESPACE", "NAME", "INSTANCE", "EVENTS OF", "OUTCOME"], rows);
+      const found = answer.findings.map(({ level, object, message }) => [level, object, message]);
+      const findings = found.length === 0 ? "" : `\n${table(["FINDING", "OBJECT", "WHY"], found)}\n`;
+      stdout.write(json ? `${plainJson(answer)}\n` : `${instances}\n${findings}`);
     }),
   );
 }

@@ -68,14 +68,14 @@ export async function assemble(loaded: Loaded, { services, store, log }: Parts):
   const audit = settings.audit.file === undefined ? {} : { audit: await auditFile(settings.audit.file) };
   let bundles: OpenedBundles | undefined;
   let events: OpenedEvents | undefined;
-  const broker = await offering(loaded, services, async (offered) => {
+  const broker: Broker = await offering(loaded, services, async (offered) => {
     const figuresOfBundles = figures === undefined ? [] : [bundleMetrics(figures.registry)];
     bundles = await openBundles(loaded, offered, { log, observe: [logBundles(log), ...figuresOfBundles] });
     // Bundles are offered as they come; what is wrong with the rest is told now.
     if (bundles !== undefined) buildCatalog(offered, { schemaDraft: settings.catalog.schemaDraft });
     // Loaded only where it is needed, too.
     const { openEvents } = settings.events.enabled ? await import("./open-events.js") : {};
-    events = await openEvents?.(settings, { log, registry: figures?.registry });
+    events = await openEvents?.(settings, { log, registry: figures?.registry, broker: () => broker });
     return createBroker({
       ...brokerOptions(settings),
       ...seeing,

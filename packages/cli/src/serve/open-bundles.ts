@@ -128,6 +128,9 @@ async function openSources({ settings, places, file }: Loaded, pushed: PushedSto
     folder: resolve(dirname(file ?? ".")),
     pushed,
   };
+  // Classic bundles of runtime 2 need a namespace of their own to write to.
+  const { runner, jobs } = settings.bundles;
+  const runsRuntime2 = runner === "kubernetes" && jobs.sandbox !== "never";
   const faults: Fault[] = [];
   const opened: BundleSource[] = [];
   const missing: Fault[] = [];
@@ -135,7 +138,7 @@ async function openSources({ settings, places, file }: Loaded, pushed: PushedSto
     const problem = await missingNow(config, ports);
     if (problem !== null) missing.push({ place, key, message: problem });
     try {
-      opened.push(await openBundleSource(config, ports, { runsRuntime2: settings.bundles.runner === "kubernetes" }));
+      opened.push(await openBundleSource(config, ports, { runsRuntime2 }));
     } catch (error) {
       if (error instanceof SignatureKeyError) {
         faults.push({ place, key: `${key}.signatures.keys`, message: error.message });

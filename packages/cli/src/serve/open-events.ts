@@ -1,4 +1,12 @@
-import { type AppliedChange, createWiring, type EventServices, openEventServices } from "@osbert/kubernetes";
+import type { Broker } from "@osbert/broker";
+import {
+  type AppliedChange,
+  createWiring,
+  type EventServices,
+  importFlows,
+  kymaRevisions,
+  openEventServices,
+} from "@osbert/kubernetes";
 import { flowMetrics, logFlows } from "@osbert/kubernetes/watch";
 import type { Registry } from "@osbert/server/metrics";
 import type { Logger } from "pino";
@@ -18,13 +26,15 @@ export interface EventsTold {
   readonly log: Logger;
   /** Where figures go, if there are any. */
   readonly registry: Registry | undefined;
+  /** The broker of these services, once there is one. */
+  readonly broker: () => Broker;
 }
 
 /**
  * The services of a broker for events. Nothing is asked of the API server before the broker starts, and it may be down then: what was offered
  * before is in the journal.
  */
-export async function openEvents(settings: Settings, { log, registry }: EventsTold): Promise<OpenedEvents> {
+export async function openEvents(settings: Settings, { log, registry, broker }: EventsTold): Promise<OpenedEvents> {
   const cluster = await openClusterOf(settings, log);
   const { events } = settings;
   const wiring = createWiring({
@@ -32,9 +42,15 @@ export async function openEvents(settings: Settings, { log, registry }: EventsTo
     settings: flowSettings(events),
     observe: [logFlows(log), ...(registry === undefined ? [] : [flowMetrics(registry)])],
   });
-  const services = openEventServices({
+  const services: EventServices = openEventServices({
     ...{ cluster, wiring, mapping: events.mapping, kinds: events.kinds, rules: { retiredMs: events.retired } },
     secretNamespace: events.secretNamespace ?? events.integrationNamespace,
+    importFlows: (order) =>
+      importFlows({
+        ...{ ...order, cluster, broker: broker(), applications: services.applications },
+        settings: flowSettings(events),
+        revisions: kymaRevisions,
+      }),
     observe: (change) => logApplications(log, change),
   });
   return { services, close: () => cluster.close() };

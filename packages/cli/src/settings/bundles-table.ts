@@ -143,11 +143,6 @@ export const bundleFields = {
           default: {},
           example: { nodeSelector: { "osbert.io/jobs": "true" } },
         },
-        hostNetwork: {
-          shape: { kind: "flag" },
-          meaning: "Jobs that may have a network have that of their node, where no policy reaches them. For trials.",
-          default: false,
-        },
       },
     },
     meaning: "How Jobs of a cluster are run, with `runner: kubernetes`. Limits are those of `limits`.",

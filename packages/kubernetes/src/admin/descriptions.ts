@@ -82,4 +82,16 @@ export const eventDescriptions = {
   },
   findings: { answer: object({ items: list(object({ ...finding, application: text })), count: number }) },
   confirmRemoval: { answer: object({ confirmed: text }) },
+  importFlows: {
+    answer: object({
+      dryRun: boolean,
+      instances: list(
+        object({
+          ...{ namespace: text, name: text, id: text, serviceId: text, planId: text, outcome: text },
+          ...{ application: nullable(text), subscription: nullable(text) },
+        }),
+      ),
+      findings: list(object({ level: text, object: text, message: text })),
+    }),
+  },
 } as const satisfies Readonly<Record<EventRouteName, RouteDescription>>;

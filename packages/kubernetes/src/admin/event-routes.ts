@@ -3,6 +3,7 @@ export const eventRoutes = [
   ["GET", "/admin/v1/events/applications", "applications"],
   ["GET", "/admin/v1/events/findings", "findings"],
   ["POST", "/admin/v1/events/applications/confirm", "confirmRemoval"],
+  ["POST", "/admin/v1/events/import", "importFlows"],
 ] as const;
 
 export type EventRouteName = (typeof eventRoutes)[number][2];

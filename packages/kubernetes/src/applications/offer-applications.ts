@@ -27,6 +27,11 @@ export interface ServiceOffer {
 
 export type Revision = "services-1" | "applications-1" | "own-1";
 
+/** Of what is made of Kyma's applications now. */
+export const kymaRevisions = { services: "services-1", applications: "applications-1" } as const satisfies Readonly<
+  Record<CatalogMapping, Revision>
+>;
+
 export interface PlanOffer {
   readonly id: string;
   readonly name: string;

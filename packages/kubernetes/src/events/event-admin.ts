@@ -5,16 +5,22 @@ import { eventRoutes } from "../admin/event-routes.js";
 import type { ApplicationCatalog } from "../applications/application-catalog.js";
 import type { ApplicationRecord } from "../applications/catalog-records.js";
 import type { ApplicationFinding } from "../applications/offer-applications.js";
+import type { ImportReport } from "../import/import-flows.js";
 
 export interface EventAdminPorts {
   readonly catalog: Pick<ApplicationCatalog, "state" | "why" | "stored" | "confirm">;
   readonly findings: () => readonly ApplicationFinding[];
   readonly wiring: AdminRoutes | undefined;
+  /** Takes over what the application broker has left. `undefined`: nobody can. */
+  readonly importFlows: ImportFlowsNow | undefined;
 }
 
 const defaultLimit = 100;
 
-export function eventAdmin({ catalog, findings, wiring }: EventAdminPorts): AdminRoutes {
+/** Runs an import in the broker that is asked. */
+export type ImportFlowsNow = (order: { readonly dryRun: boolean; readonly operator: string }) => Promise<ImportReport>;
+
+export function eventAdmin({ catalog, findings, wiring, importFlows }: EventAdminPorts): AdminRoutes {
   const table = routeTable(eventRoutes, "there is nothing at this path of the admin API for events");
   const isOwn = (path: string) => eventRoutes.some(([, own]) => own === path);
   return {
@@ -41,6 +47,17 @@ export function eventAdmin({ catalog, findings, wiring }: EventAdminPorts): Admi
               const refusal = await catalog.confirm(what, observation, by);
               if (refusal !== undefined) throw new BrokerError("conflict", refusal);
               return { confirmed: observation };
+            }
+            case "importFlows": {
+              const { body, by } = await request.action();
+              if (importFlows === undefined) throw new BrokerError("bad-request", "this broker imports nothing");
+              if (body.dry_run !== undefined && typeof body.dry_run !== "boolean")
+                throw new BrokerError("bad-request", "dry_run must be true or false");
+              if (catalog.state !== "current") {
+                const words = `what applications offer is not known yet (${catalog.why ?? catalog.state}); ask again later`;
+                throw new BrokerError("unavailable", words, { retryAfterSeconds: 5 });
+              }
+              return importFlows({ dryRun: body.dry_run === true, operator: by.actor.subject });
             }
           }
         },

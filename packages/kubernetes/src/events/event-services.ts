@@ -20,7 +20,7 @@ import type { ReconcileRules } from "../applications/reconcile-applications.js";
 import type { FoundService, Wiring, WiringFunctions } from "../applications/wiring.js";
 import type { Cluster } from "../cluster/cluster.js";
 import { bindApis } from "./bind-apis.js";
-import { eventAdmin } from "./event-admin.js";
+import { eventAdmin, type ImportFlowsNow } from "./event-admin.js";
 
 export interface EventServicesOptions {
   readonly cluster: Cluster;
@@ -36,6 +36,8 @@ export interface EventServicesOptions {
   readonly gateway?: GatewayUrl;
   /** When removals are held, and how long what was removed is remembered. */
   readonly rules?: Partial<ReconcileRules>;
+  /** Takes over what the application broker has left, when an operator asks for it: `importFlows`, with the broker of these services. */
+  readonly importFlows?: ImportFlowsNow;
   /** Told of what was changed by what this process has seen. */
   readonly observe?: (change: AppliedChange) => void;
 }
@@ -85,7 +87,9 @@ class ApplicationServices implements EventServices {
     });
     this.#catalog = catalog;
     this.kinds = { ...catalog.operations, ...wiring.kinds };
-    this.admin = eventAdmin({ catalog, findings: () => this.findings, wiring: wiring.admin });
+    this.admin = eventAdmin({
+      ...{ catalog, findings: () => this.findings, wiring: wiring.admin, importFlows: options.importFlows },
+    });
     this.audience = audienceOf(catalog, () => this.#ports?.journal);
     this.judge = judgeOf(catalog);
     if (wiring.instanceMetadata !== undefined)
