@@ -15,6 +15,7 @@ import { until } from "../../../tools/until.js";
 import { FlowLab } from "./flow-lab.js";
 import type { FlowProcessConfig, Halt } from "./flow-process.js";
 import { FlowProcess, FlowProcesses, platform } from "./flow-processes.js";
+import type { Loose } from "./loose.js";
 
 const minutes = 400_000;
 let cluster: TestCluster | undefined;
@@ -91,8 +92,10 @@ async function makeUsersBroker(lab: FlowLab, namespace: string): Promise<string>
   return identityOf(await lab.get("broker", namespace, "default"));
 }
 
-function identityOf({ metadata: { uid, generation, labels, annotations, managedFields } }: any): string {
-  const managers = (managedFields ?? []).map(({ manager }: any) => manager).filter((name: string) => name === "osbert");
+function identityOf({ metadata: { uid, generation, labels, annotations, managedFields } }: Loose): string {
+  const managers = (managedFields ?? [])
+    .map(({ manager }: Loose) => manager)
+    .filter((name: string) => name === "osbert");
   return JSON.stringify({ uid, generation, labels, annotations, managers });
 }
 

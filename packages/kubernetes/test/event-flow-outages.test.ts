@@ -5,6 +5,7 @@ import { required } from "../../../tools/required.js";
 import { until } from "../../../tools/until.js";
 import type { FlowSettings } from "../src/flows/flow-settings.js";
 import { type FlowBroker, FlowLab, flowBroker, SaidApplications } from "./flow-lab.js";
+import type { Loose } from "./loose.js";
 
 // One cluster for all that breaks a cluster: the tests are a story, and each leaves it well.
 
@@ -82,7 +83,7 @@ test(
     await optional.settles(namespace, "mesh", "succeeded");
     const reason = async () => {
       const { items } = await optional.broker.journal.parts(`events.namespace.${namespace}`, "flow/");
-      return (items as any)[0].value.conditions.find(({ type }: any) => type === "PolicyReady").reason;
+      return (items as Loose)[0].value.conditions.find(({ type }: Loose) => type === "PolicyReady").reason;
     };
     expect(await reason()).toBe("PolicySkipped");
     await cluster.add({ istio: true });
@@ -229,6 +230,6 @@ test(
   minutes,
 );
 
-function identity({ metadata: { name, uid, generation } }: any): object {
+function identity({ metadata: { name, uid, generation } }: Loose): object {
   return { name, uid, generation };
 }

@@ -5,6 +5,7 @@ import { required } from "../../../tools/required.js";
 import { until } from "../../../tools/until.js";
 import type { FlowSettings } from "../src/flows/flow-settings.js";
 import { type FlowBroker, FlowLab, flowBroker, SaidApplications } from "./flow-lab.js";
+import type { Loose } from "./loose.js";
 
 const minutes = 300_000;
 const applications = new SaidApplications();
@@ -95,7 +96,7 @@ async function arrivesOnce(application: string, namespace: string): Promise<void
 
 async function brokerState(namespace: string): Promise<string> {
   const resource = await broker.broker.journal.read(`events.namespace.${namespace}`);
-  return (resource?.data as any)?.broker.state;
+  return (resource?.data as Loose)?.broker.state;
 }
 
 test(
@@ -116,7 +117,7 @@ test(
     const { description } = await broker.settles(namespace, "quota", "failed");
     // Before the quota's controller has counted, and after.
     expect(description).toMatch(/quota: none, (requested|resources): count\/brokers.eventing.knative.dev/);
-    // It still holds its claim, and is cleared away as any other.
+    // It still holds its claim, and is cleared away as Loose other.
     await broker.deprovision(namespace, "quota", "shop");
     await broker.settles(namespace, "quota", "succeeded");
     expect(await lab.subscriptions(namespace)).toEqual([]);
@@ -186,7 +187,7 @@ test(
     if (!isThere) return;
     const namespace = await lab.namespace();
     await provisioned(namespace, "held", "held");
-    const [{ metadata }] = (await lab.subscriptions(namespace)) as readonly [any];
+    const [{ metadata }] = (await lab.subscriptions(namespace)) as readonly [Loose];
     const allow = await refuse(
       `held-${namespace}`,
       {
@@ -245,7 +246,7 @@ test(
     if (!isThere) return;
     const namespace = await lab.namespace(true);
     await provisioned(namespace, "hand", "hand");
-    const [{ metadata }] = (await lab.subscriptions(namespace)) as readonly [any];
+    const [{ metadata }] = (await lab.subscriptions(namespace)) as readonly [Loose];
     const place = ["subscriptions.messaging.knative.dev", metadata.name, "-n", lab.integration] as const;
     await lab.test.kubectl(["delete", ...place, "--wait=false"]);
     await until("another Subscription", async () => {
@@ -335,7 +336,7 @@ test(
     await other.settles(namespace, "yours", "succeeded");
     await until("the other to have forgotten the Broker", async () => {
       const resource = await other.broker.journal.read(`events.namespace.${namespace}`);
-      return (resource?.data as any)?.broker.state === "absent";
+      return (resource?.data as Loose)?.broker.state === "absent";
     });
     expect((await lab.get("broker", namespace, "default")).metadata.uid).toBe(uid);
     expect(other.written(namespace).filter((line) => line.includes("broker"))).toEqual([]);

@@ -3,6 +3,7 @@ import { clusterTimeoutMs, sharedCluster } from "../../../tools/cluster/test-clu
 import { required } from "../../../tools/required.js";
 import { until } from "../../../tools/until.js";
 import { type FlowBroker, FlowLab, flowBroker, SaidApplications } from "./flow-lab.js";
+import type { Loose } from "./loose.js";
 
 let lab: FlowLab | undefined;
 const applications = new SaidApplications();
@@ -84,7 +85,7 @@ test("a Broker that was there before is used, and never deleted", async () => {
   await broker.settles(namespace, "i5", "succeeded");
   await until("the namespace to be forgotten", async () => {
     const resource = await broker.broker.journal.read(`events.namespace.${namespace}`);
-    return (resource?.data as any)?.broker.state === "absent";
+    return (resource?.data as Loose)?.broker.state === "absent";
   });
   expect(await lab.get("broker", namespace, "default")).toBeDefined();
 }, 180_000);

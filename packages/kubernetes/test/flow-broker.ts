@@ -13,6 +13,7 @@ import { deliverySchema } from "../src/flows/delivery.js";
 import type { FlowSettings } from "../src/flows/flow-settings.js";
 import type { FlowEvent } from "../src/watch/flow-event.js";
 import { createWiring } from "../src/wiring/wiring.js";
+import type { Loose } from "./loose.js";
 
 /** Applications that a test says there are: stands for those that are read from the cluster, which have tests of their own. */
 export class SaidApplications implements Applications {
@@ -97,12 +98,12 @@ export interface FlowBroker {
   readonly broker: Broker;
   readonly cluster: Cluster;
   readonly events: FlowEvent[];
-  request(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: any }>;
+  request(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: Loose }>;
   provision(namespace: string, instance: string, application: string, parameters?: object): Promise<number>;
   deprovision(namespace: string, instance: string, application: string): Promise<number>;
-  lastOperation(namespace: string, instance: string): Promise<any>;
+  lastOperation(namespace: string, instance: string): Promise<Loose>;
   /** Waits for the end of the operation. */
-  settles(namespace: string, instance: string, state: "succeeded" | "failed"): Promise<any>;
+  settles(namespace: string, instance: string, state: "succeeded" | "failed"): Promise<Loose>;
   health(namespace: string, instance: string): Promise<string | undefined>;
   /** Waits until the operation, which goes on, tells this of itself. */
   tells(namespace: string, instance: string, words: RegExp): Promise<void>;
@@ -191,7 +192,7 @@ export async function flowBroker(options: FlowBrokerOptions): Promise<FlowBroker
       return (await request("GET", `${path(namespace, instance)}/last_operation`)).body;
     },
     async settles(namespace, instance, state) {
-      let last: any;
+      let last: Loose;
       await until(`the operation of ${instance} to end`, async () => {
         last = await flows.lastOperation(namespace, instance);
         if (last.state === "in progress") throw new Error(JSON.stringify(last));
@@ -204,7 +205,7 @@ export async function flowBroker(options: FlowBrokerOptions): Promise<FlowBroker
       return (await request("GET", path(namespace, instance))).body?.metadata?.attributes?.health;
     },
     async tells(namespace, instance, words) {
-      let last: any;
+      let last: Loose;
       await until(`the operation of ${instance} to tell ${words}`, async () => {
         last = await flows.lastOperation(namespace, instance);
         if (last.state === "in progress" && words.test(last.description ?? "")) return true;
@@ -222,7 +223,7 @@ export async function flowBroker(options: FlowBrokerOptions): Promise<FlowBroker
       ),
     async history(namespace) {
       const entries = await broker.journal.entries(`events.namespace.${namespace}`, { after: 0, limit: 1_000 });
-      return entries.flatMap(({ kind, payload }: any) =>
+      return entries.flatMap(({ kind, payload }: Loose) =>
         kind === "flow-condition" ? [`${payload.type} ${payload.status}`] : [],
       );
     },

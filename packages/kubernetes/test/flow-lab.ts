@@ -4,6 +4,7 @@ import type { ClusterFacts } from "../../../tools/cluster/options.js";
 import { freshNamespace, type TestCluster } from "../../../tools/cluster/test-cluster.js";
 import { until } from "../../../tools/until.js";
 import type { FlowSettings } from "../src/flows/flow-settings.js";
+import type { Loose } from "./loose.js";
 
 export { type FlowBroker, type FlowBrokerOptions, flowBroker, SaidApplications } from "./flow-broker.js";
 
@@ -96,7 +97,7 @@ export class FlowLab {
     return false;
   }
 
-  async get(kind: string, namespace: string, name?: string): Promise<any> {
+  async get(kind: string, namespace: string, name?: string): Promise<Loose> {
     const args = [
       "get",
       kind,
@@ -112,9 +113,9 @@ export class FlowLab {
   }
 
   /** The Subscriptions that bring events into a namespace. */
-  async subscriptions(namespace: string): Promise<readonly any[]> {
+  async subscriptions(namespace: string): Promise<readonly Loose[]> {
     const found = await this.get("subscriptions.messaging.knative.dev", this.integration);
-    return (found?.items ?? []).filter((each: any) => each.spec.subscriber.ref?.namespace === namespace);
+    return (found?.items ?? []).filter((each: Loose) => each.spec.subscriber.ref?.namespace === namespace);
   }
 
   async close(): Promise<void> {

@@ -4,8 +4,9 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { until } from "../../../tools/until.js";
 import type { FlowMessage, FlowProcessConfig, FlowRequest } from "./flow-process.js";
+import type { Loose } from "./loose.js";
 
-type Answer = { readonly status: number; readonly body: any };
+type Answer = { readonly status: number; readonly body: Loose };
 
 /** A process of flow-process.ts. It ends with the test. */
 export class FlowProcess {

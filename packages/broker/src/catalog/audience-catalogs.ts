@@ -51,7 +51,10 @@ export class AudienceCatalogs {
       if (plans.length > 0) services.push(plans.length === offering.plans.length ? offering : { ...offering, plans });
     }
     const bytes = new TextEncoder().encode(JSON.stringify({ services }));
-    return { pieces: new Pieces([bytes]), etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"` };
+    return {
+      pieces: new Pieces([bytes]),
+      etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"`,
+    };
   }
 
   #keep(platform: string, made: Made): void {

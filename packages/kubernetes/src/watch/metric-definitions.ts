@@ -68,7 +68,7 @@ export function flowMetricsReference(): string {
   return [
     "## Event flow",
     "",
-    "Of a broker that offers [applications of a cluster](../guides/event-flow.md). A namespace is told by the process that follows it: take the sum over replicas.",
+    "Of a broker that offers [applications of a cluster](../guides/operating-events.md). A namespace is told by the process that follows it: take the sum over replicas.",
     "",
     ...metricsTable(flowMetricDefinitions),
     "",
