@@ -47,6 +47,8 @@ const slow = [
     "bundle-preview",
     "bundles",
     "config",
+    "events-chart",
+    "events-serve",
     "keys",
     "operating",
     "platform-serve",

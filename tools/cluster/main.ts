@@ -32,7 +32,7 @@ if (args.help) console.log(help);
 else process.exitCode = await (args.build ? build() : keep());
 
 async function build(): Promise<number> {
-  for (const name of ["kubernetes", "knative", "istio"] as const) {
+  for (const name of ["kubernetes", "knative", "istio", "helm"] as const) {
     const folder = await provideProgram(name, console.log);
     if (typeof folder !== "string") {
       console.error(folder.leftOut);

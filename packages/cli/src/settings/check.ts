@@ -21,10 +21,7 @@ export function checkTogether(settings: Settings, places: ReadonlyMap<string, Pl
   // Also of sources with a fault it is known that there are some.
   const ofBundles = ["sources", "registry"].map((name) => `bundles.${name}`).filter((key) => places.has(key));
   if (settings.module === undefined && ofBundles.length === 0 && !hasEvents)
-    fault(
-      "module",
-      "is missing; write e.g. module: services.ts, name sources under bundles, or set events.enabled: true",
-    );
+    fault("module", "is missing; write e.g. module: services.ts, or name sources under bundles");
   if (hasEvents) {
     for (const key of [...(settings.module === undefined ? [] : ["module"]), ...ofBundles])
       fault(key, "cannot stand beside events: a broker for events offers what applications offer, and nothing else");
