@@ -10,7 +10,7 @@ import { provideProgram } from "../../../tools/cluster/programs.js";
 import { clusterTimeoutMs, freshNamespace, sharedCluster } from "../../../tools/cluster/test-cluster.js";
 import { required } from "../../../tools/required.js";
 import { until } from "../../../tools/until.js";
-import { accessObjects } from "../src/serve/events-access-command.js";
+import { accessObjects } from "../src/serve/access-objects.js";
 import { settingsSchema } from "../src/settings/json-schema.js";
 import { loadSettings } from "../src/settings/load.js";
 import { folderWith } from "./program.js";

@@ -6,7 +6,7 @@ import { serviceAccountKubeconfig } from "../../../tools/cluster/service-account
 import { freshNamespace, sharedCluster, type TestCluster } from "../../../tools/cluster/test-cluster.js";
 import { required } from "../../../tools/required.js";
 import { until } from "../../../tools/until.js";
-import { accessObjects } from "../src/serve/events-access-command.js";
+import { accessObjects } from "../src/serve/access-objects.js";
 import { loadEventSettings } from "../src/serve/run.js";
 import { ask } from "./program.js";
 import { systemWith } from "./system.js";
