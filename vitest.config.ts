@@ -48,6 +48,7 @@ const slow = [
     "bundles",
     "config",
     "events-chart",
+    "events-pod",
     "events-serve",
     "keys",
     "operating",

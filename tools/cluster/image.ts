@@ -11,9 +11,9 @@ const run = promisify(execFile);
 export interface Image {
   /** The folder that is its root. */
   readonly root: string;
-  readonly command: readonly string[];
-  /** Default: none. */
+  /** What a pod's `args` are given to. Default: none. */
   readonly entrypoint?: readonly string[];
+  readonly command: readonly string[];
   readonly labels?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
 }
