@@ -21,7 +21,7 @@ beforeAll(async () => {
   for (const name of offered) applications.add(name);
   lab = await FlowLab.open(cluster);
   stops.push(() => lab.close());
-  broker = await brokerOf(lab, { appearMs: 1_000, refusedMs: 1_500, refusedTimes: 3 });
+  broker = await brokerOf(lab, { appearMs: 1_000, refusedMs: 4_000, refusedTimes: 3 });
   isThere = true;
 }, clusterTimeoutMs);
 
@@ -111,6 +111,8 @@ test(
       },
     ]);
     await lab.channel("shop");
+    const shop = "channels.messaging.knative.dev/shop";
+    await lab.test.kubectl(["wait", "-n", lab.integration, "--for=condition=Ready", shop, "--timeout=100s"]);
     applications.grant(namespace, "shop");
     await broker.provision(namespace, "quota", "shop");
     await broker.tells(namespace, "quota", /the cluster refuses the Broker: .*is forbidden: .*quota: none/);
