@@ -14,6 +14,7 @@ const withServers = [
   "platform-replicas",
   "service-source-replicas",
   "bundle-{replicas,kills}",
+  "event-flow-{killed,outages,refusals}",
   "registry-{replicas,storm}",
   "reconcile-kills",
   "job-take-over",

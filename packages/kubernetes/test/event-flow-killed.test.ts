@@ -59,7 +59,8 @@ function configOf(lab: FlowLab, namespaces: readonly string[], store: FlowProces
 async function expectFlows(lab: FlowLab, wanted: ReadonlyMap<string, readonly string[]>): Promise<void> {
   for (const [namespace, names] of wanted) {
     const label = "events.osbert.io/application";
-    const found = async () => (await lab.subscriptions(namespace)).map((each) => each.metadata.labels[label]).sort();
+    const found = async (): Promise<readonly string[]> =>
+      (await lab.subscriptions(namespace)).map((each): string => each.metadata.labels[label]).sort();
     await until(`the Subscriptions of ${namespace}`, async () => (await found()).join() === [...names].sort().join());
     await until(`the Broker of ${namespace}`, async () => {
       const there = await lab.get("broker", namespace, "default");

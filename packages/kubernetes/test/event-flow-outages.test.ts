@@ -36,7 +36,7 @@ afterAll(async () => {
 async function brokerOf(of: FlowLab, settings: Partial<FlowSettings> = {}): Promise<FlowBroker> {
   const { facts } = of.test;
   const opened = await flowBroker({ facts, applications, offered, settings: { ...of.settings, ...settings }, pace });
-  stops.push(opened.stop);
+  stops.push(() => opened.stop());
   return opened;
 }
 

@@ -33,7 +33,7 @@ async function brokerOf(of: FlowLab, settings: Partial<FlowSettings> = {}): Prom
   const opened = await flowBroker({
     ...{ facts: of.test.facts, applications, offered, settings: { ...of.settings, ...settings } },
   });
-  stops.push(opened.stop);
+  stops.push(() => opened.stop());
   return opened;
 }
 
