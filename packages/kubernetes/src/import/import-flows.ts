@@ -7,7 +7,7 @@ import type { Cluster } from "../cluster/cluster.js";
 import { objectName } from "../cluster/object-name.js";
 import { flowPart, namespaceKey, namespaceResource, wirePart } from "../flows/flow-record.js";
 import { defaultFlowSettings, type FlowSettings } from "../flows/flow-settings.js";
-import { byEventFlow } from "../wiring/follow-namespace.js";
+import { byEventFlow } from "../wiring/hurry-waiting.js";
 import { type ClaimedImport, claimImported } from "./claim-imported.js";
 import { type ImportFinding, type PlannedInstance, type PredecessorMapping, planImport } from "./plan-import.js";
 import { readPredecessorObjects } from "./predecessor-objects.js";

@@ -28,7 +28,7 @@ import {
 } from "../flows/flow-record.js";
 import type { FlowSettings, Readiness } from "../flows/flow-settings.js";
 import { type FlowPlace, flowPlace, operationNumber } from "./flow-place.js";
-import { byEventFlow } from "./follow-namespace.js";
+import { byEventFlow } from "./hurry-waiting.js";
 
 export interface FlowFunctionsPorts {
   readonly journal: () => Journal;

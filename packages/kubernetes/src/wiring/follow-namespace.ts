@@ -1,12 +1,5 @@
 import { instanceKey } from "@osbert/broker";
-import {
-  type Attribution,
-  type Journal,
-  RetryLater,
-  type TypedKind,
-  type TypedOperation,
-  type TypedResource,
-} from "@osbert/journal";
+import { type Journal, RetryLater, type TypedKind, type TypedOperation, type TypedResource } from "@osbert/journal";
 import type { Cluster } from "../cluster/cluster.js";
 import { decidePass, type Pass, type StoredNamespace } from "../flows/decide-pass.js";
 import { isOwn } from "../flows/desired-objects.js";
@@ -28,6 +21,7 @@ import { refusedAgain } from "../flows/refusals.js";
 import type { FlowObserver } from "../watch/flow-event.js";
 import { type Carried, carryOut, nameOf } from "./carry-out.js";
 import type { FlowWatches } from "./flow-watches.js";
+import { hurryWaiting } from "./hurry-waiting.js";
 import { NamespaceMemory } from "./namespace-memory.js";
 
 export interface FollowNamespacePorts {
@@ -40,9 +34,6 @@ export interface FollowNamespacePorts {
 }
 
 type FollowOperation = TypedOperation<NamespaceShape, typeof followKind>;
-
-/** Who has done what no person asked for. */
-export const byEventFlow: Attribution = { actor: { type: "system", subject: "events" } };
 
 /** Not sooner, however much there is to do: what was done has to be seen first. */
 const leastPauseMs = 200;
@@ -271,16 +262,7 @@ async function noteFailure(
 
 /** Operations of instances that wait for what has changed look now. What is missed here they see at their next look. */
 async function wake(journal: Journal, instances: Pass["wake"]): Promise<void> {
-  for (const { platform, instance } of instances) {
-    await journal.transact(
-      instanceKey(platform, instance),
-      (resource) => {
-        const waiting = resource?.open.filter(({ state }) => state === "waiting").map(({ id }) => id) ?? [];
-        return { result: null, ...(waiting.length > 0 && { change: { hurry: waiting } }) };
-      },
-      { by: byEventFlow },
-    );
-  }
+  for (const { platform, instance } of instances) await hurryWaiting(journal, instanceKey(platform, instance));
 }
 
 function tellOf({ tell }: FollowNamespacePorts, before: StoredNamespace, { after, change }: Pass): void {

@@ -1,4 +1,4 @@
-import type { PlanDefinition } from "@osbert/broker";
+import { instanceKey, type PlanDefinition } from "@osbert/broker";
 import type { Journal } from "@osbert/journal";
 import { flowAdmin } from "../admin/flow-admin.js";
 import type { Wiring, WiringPorts } from "../applications/wiring.js";
@@ -20,7 +20,8 @@ import type { FlowEvent, FlowObserver } from "../watch/flow-event.js";
 import { flowAdminPorts } from "./flow-admin-ports.js";
 import { type FlowFunctionsPorts, flowFunctions } from "./flow-functions.js";
 import { FlowWatches } from "./flow-watches.js";
-import { byEventFlow, followNamespace } from "./follow-namespace.js";
+import { followNamespace } from "./follow-namespace.js";
+import { byEventFlow, hurryWaiting } from "./hurry-waiting.js";
 import { WakeUps } from "./wake-ups.js";
 
 export interface WiringOptions {
@@ -45,7 +46,14 @@ export function createWiring(options: WiringOptions): Wiring & { readonly settin
       }
     }
   };
-  let opened: { readonly ports: WiringPorts; readonly watches: FlowWatches; readonly wakeUps: WakeUps } | undefined;
+  let opened:
+    | {
+        readonly ports: WiringPorts;
+        readonly watches: FlowWatches;
+        readonly wakeUps: WakeUps;
+        readonly unlisten: () => void;
+      }
+    | undefined;
   const open = () => {
     if (opened === undefined) throw new Error("the wiring is not open");
     return opened;
@@ -67,7 +75,11 @@ export function createWiring(options: WiringOptions): Wiring & { readonly settin
           namespace === undefined ? wakeUps.all() : wakeUps.namespace(namespace, isOurs),
         touchedApplication: (application) => wakeUps.application(application),
       });
-      opened = { ports, watches, wakeUps };
+      const unlisten = ports.applications.onChange((change) => {
+        // What fails here is missed: who waits looks by itself, too.
+        if (change.kind === "grants") wakeWaiting(ports.journal, change.namespace).catch(() => undefined);
+      });
+      opened = { ports, watches, wakeUps, unlisten };
     },
     functions: ({ application, service, plan }) =>
       flowFunctions(functionPorts, { application, service, events: plan.events }),
@@ -87,6 +99,7 @@ export function createWiring(options: WiringOptions): Wiring & { readonly settin
       };
     },
     close() {
+      opened?.unlisten();
       opened?.wakeUps.close();
       opened?.watches.close();
       opened = undefined;
@@ -115,6 +128,22 @@ async function lookAt(journal: Journal, namespace: string, isOurs: boolean): Pro
     }),
     { by: byEventFlow },
   );
+}
+
+/** Instances of a namespace may wait for its grant, before they have claimed anything. */
+async function wakeWaiting(journal: Journal, namespace: string): Promise<void> {
+  for (let after: string | undefined; ; ) {
+    const query = {
+      prefix: instanceKey(namespace, ""),
+      limit: namespacesAtOnce,
+      ...(after !== undefined && { after }),
+    };
+    const { items, next } = await journal.find(query);
+    const waiting = items.filter(({ open }) => open.some(({ state }) => state === "waiting"));
+    for (const { key } of waiting) await hurryWaiting(journal, key);
+    if (next === null) return;
+    after = next;
+  }
 }
 
 const namespacesAtOnce = 100;
