@@ -481,7 +481,7 @@ export class StoreJournal implements Journal {
         callOff();
         resolve(value);
       };
-      const failed = (reason: unknown) => {
+      const failed = (reason: Error) => {
         callOff();
         reject(reason);
       };
