@@ -33,6 +33,7 @@ test("every package is packed, with its licence, without maps to sources that ar
       "osbert-bundles",
       "osbert-journal",
       "osbert-journal-suites",
+      "osbert-kubernetes",
       "osbert-platform",
       "osbert-protocol",
       "osbert-server",

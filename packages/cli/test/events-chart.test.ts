@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { apply } from "../../../tools/cluster/kubectl.js";
 import { provideProgram } from "../../../tools/cluster/programs.js";
 import { clusterTimeoutMs, freshNamespace, sharedCluster } from "../../../tools/cluster/test-cluster.js";
@@ -78,6 +78,14 @@ test("the chart is as Helm wants charts, and refuses what it cannot use", async 
   await expect(rendered({ replicas: "many" })).rejects.toThrow(/replicas/);
   await expect(rendered({ replicas: 2 })).rejects.toThrow(/needs a store that they share/);
   await expect(rendered({ replicas: 2, store: { secret: "db" } })).rejects.toThrow(/needs credentials/);
+});
+
+test("the values in the guide are values that the chart takes", async () => {
+  if (program === undefined) return;
+  const guide = readFileSync(new URL("../../../docs/guides/operating-events.md", import.meta.url), "utf8");
+  const [, yaml = ""] = /^```yaml\n(# values\.yaml\n[\s\S]*?)^```$/m.exec(guide) ?? [];
+  const [deployment] = (await rendered(parse(yaml))).filter(({ kind }) => kind === "Deployment");
+  expect(JSON.stringify(deployment)).toContain("registry.example/osbert:0.1.0");
 });
 
 test("what the values say of events is what the settings say; `npm run docs` writes it", () => {

@@ -97,7 +97,7 @@ export const eventFields = {
     meaning: "The kind of the channels: any that Knative's Subscriptions take.",
   },
   brokerName: {
-    shape: namespace,
+    shape: { kind: "text", pattern: namespacePattern, mustBe: "lower-case letters, digits and dashes" },
     meaning: "The name of the Broker that every namespace with events gets.",
     default: given.brokerName,
   },
@@ -109,7 +109,7 @@ export const eventFields = {
   brokerSpec: {
     shape: { kind: "json" },
     meaning: "What Brokers are made with: `config` and `delivery`, as Knative has them.",
-    default: given.brokerSpec,
+    otherwise: "as Knative is set up",
     example: { delivery: { retry: 5, backoffPolicy: "exponential", backoffDelay: "PT0.5S" } },
   },
   deleteBroker: {

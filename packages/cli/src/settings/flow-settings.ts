@@ -3,8 +3,8 @@ import type { Settings } from "./table.js";
 
 /** How flows are wired, as the settings say. */
 export function flowSettings(events: Settings["events"]): FlowSettings {
-  const { integrationNamespace, channelLabel, channelKind, brokerName, brokerClass, brokerSpec, deleteBroker } = events;
-  const { policies, deliverers, systemNamespace, mirror, readiness } = events;
+  const { integrationNamespace, channelLabel, channelKind, brokerName, brokerClass, deleteBroker } = events;
+  const { brokerSpec = {}, policies, deliverers, systemNamespace, mirror, readiness } = events;
   return {
     ...defaultFlowSettings,
     ...{ integrationNamespace, channelLabel, brokerName, brokerClass, brokerSpec, deleteBroker },
