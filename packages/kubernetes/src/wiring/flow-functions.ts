@@ -8,6 +8,7 @@ import {
 } from "@osbert/broker";
 import type { Journal } from "@osbert/journal";
 import { RetryLater } from "@osbert/journal";
+import type { JsonObject } from "@osbert/protocol";
 import type { Application, ApplicationService } from "../applications/application.js";
 import type { Applications } from "../applications/applications.js";
 import { type ClaimOutcome, claim, release } from "../flows/claims.js";
@@ -88,7 +89,8 @@ export function flowFunctions(
       // A plan without events, perhaps after one that had them.
       if (!events) return releaseFlow(ports, work, place);
       const wanted = { application: application.name, service: service.id };
-      const delivery = toDelivery(parameters, place.namespace);
+      // What an update does not mention stays as it was.
+      const delivery = toDelivery({ ...previous.parameters, ...(parameters as JsonObject) }, place.namespace);
       await claimFlow(ports, work, "claim", place, { ...wanted, delivery });
       const refused = await work.poll(
         "delivered so",

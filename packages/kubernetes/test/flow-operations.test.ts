@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { until } from "../../../tools/until.js";
+import { applicationKinds } from "../src/applications/application-kinds.js";
+import type { FlowSettings } from "../src/flows/flow-settings.js";
+import { defaultFlowSettings, kinds } from "../src/flows/flow-settings.js";
+import { createWiring } from "../src/wiring/wiring.js";
+import { startEventBroker } from "./event-broker.js";
+import { MemoryKnative } from "./memory-knative.js";
+
+const { osbert } = applicationKinds;
+const integration = defaultFlowSettings.integrationNamespace;
+const api = { name: "orders", gatewayUrl: "http://gateway.example" };
+
+/** A broker whose namespace `shop` was granted the application `commerce`, with its service `sales` of events and an API. */
+async function start(settings: Partial<FlowSettings> = {}, service: object = {}) {
+  const world = new MemoryKnative();
+  world.put(kinds.namespace, { name: "shop" });
+  world.put(
+    osbert.applications,
+    { name: "commerce", generation: 1 },
+    { spec: { services: [{ id: "sales", name: "sales", events: true, apis: [api], ...service }] } },
+  );
+  world.put(osbert.grants, { name: "sales", namespace: "shop", generation: 1 }, { spec: { application: "commerce" } });
+  world.put(
+    defaultFlowSettings.channelKind,
+    { name: "commerce", namespace: integration, labels: { "application-name": "commerce" } },
+    { status: { conditions: [{ type: "Ready", status: "True" }] } },
+  );
+  const { cluster } = world;
+  const wiring = createWiring({ cluster, settings: { lingerMs: 50, mirror: false, ...settings } });
+  const broker = await startEventBroker({ cluster, wiring });
+  await until("the catalog is known", async () => (await broker.plans("shop")).length === 3);
+  const path = "/shop/v2/service_instances/one";
+  const ended = async () => {
+    let last: { state: string; description?: string } = { state: "" };
+    await until("the operation to end", async () => {
+      last = (await broker.ask("GET", `${path}/last_operation`)).body;
+      return last.state !== "in progress";
+    });
+    return last;
+  };
+  const change = async (method: "PUT" | "PATCH", plan: string, parameters?: object) => {
+    const body = { service_id: "sales", plan_id: `sales-${plan}`, organization_guid: "o", space_guid: "s", parameters };
+    const { status, body: answer } = await broker.ask(method, `${path}?accepts_incomplete=true`, { body });
+    expect(`${status} ${JSON.stringify(answer)}`).toMatch(/^202/);
+    return ended();
+  };
+  const subscription = () => world.all(kinds.subscription)[0] as { spec: { delivery?: object } } | undefined;
+  return { ...broker, world, path, ended, change, subscription };
+}
+
+test("an update that says nothing of the delivery leaves it as it was", async () => {
+  const { change, subscription } = await start();
+  expect(await change("PUT", "events", { delivery: { retry: 5 } })).toMatchObject({ state: "succeeded" });
+  expect(await change("PATCH", "all")).toMatchObject({ state: "succeeded" });
+  expect(subscription()?.spec.delivery).toEqual({ retry: 5 });
+  expect(await change("PATCH", "all", { delivery: {} })).toMatchObject({ state: "succeeded" });
+  expect(subscription()?.spec.delivery ?? {}).toEqual({});
+});
