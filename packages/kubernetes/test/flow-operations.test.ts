@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { until } from "../../../tools/until.js";
 import { applicationKinds } from "../src/applications/application-kinds.js";
+import { ClusterError } from "../src/cluster/cluster-error.js";
+import { namespaceKey, namespaceResource } from "../src/flows/flow-record.js";
 import type { FlowSettings } from "../src/flows/flow-settings.js";
 import { defaultFlowSettings, kinds } from "../src/flows/flow-settings.js";
 import { createWiring } from "../src/wiring/wiring.js";
@@ -45,8 +47,9 @@ async function start(settings: Partial<FlowSettings> = {}, service: object = {})
     expect(`${status} ${JSON.stringify(answer)}`).toMatch(/^202/);
     return ended();
   };
+  const stored = async () => namespaceResource.resource(await broker.broker.journal.read(namespaceKey("shop")))?.data;
   const subscription = () => world.all(kinds.subscription)[0] as { spec: { delivery?: object } } | undefined;
-  return { ...broker, world, path, ended, change, subscription };
+  return { ...broker, world, path, ended, change, stored, subscription };
 }
 
 test("an update that says nothing of the delivery leaves it as it was", async () => {
@@ -56,4 +59,13 @@ test("an update that says nothing of the delivery leaves it as it was", async ()
   expect(subscription()?.spec.delivery).toEqual({ retry: 5 });
   expect(await change("PATCH", "all", { delivery: {} })).toMatchObject({ state: "succeeded" });
   expect(subscription()?.spec.delivery ?? {}).toEqual({});
+});
+
+test("a change to a plan with events that fails leaves an instance without events without a flow", async () => {
+  const { change, stored, world } = await start();
+  expect(await change("PUT", "api")).toMatchObject({ state: "succeeded" });
+  world.fails = (verb, kind) =>
+    verb === "apply" && kind === kinds.subscription ? new ClusterError("invalid", "not so") : undefined;
+  expect(await change("PATCH", "events", { delivery: { retry: 5 } })).toMatchObject({ state: "failed" });
+  expect((await stored())?.holders).toEqual([]);
 });

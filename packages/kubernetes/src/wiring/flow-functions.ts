@@ -91,6 +91,7 @@ export function flowFunctions(
       const wanted = { application: application.name, service: service.id };
       // What an update does not mention stays as it was.
       const delivery = toDelivery({ ...previous.parameters, ...(parameters as JsonObject) }, place.namespace);
+      const hadFlow = await work.step("look", async () => (await readFlow(ports, place, null)).flow !== undefined);
       await claimFlow(ports, work, "claim", place, { ...wanted, delivery });
       const refused = await work.poll(
         "delivered so",
@@ -98,9 +99,10 @@ export function flowFunctions(
         { everyMs: lookEveryMs },
       );
       if (refused === "") return;
-      // What holds is what was asked for before.
+      // What holds is what was asked for before: a plan without events has none.
       const before = toDelivery(previous.parameters, place.namespace);
-      await claimFlow(ports, work, "take the delivery back", place, { ...wanted, delivery: before });
+      if (hadFlow) await claimFlow(ports, work, "take the delivery back", place, { ...wanted, delivery: before });
+      else await releaseFlow(ports, work, place);
       throw new Failed(`the cluster does not take this delivery: ${refused}`, {
         instanceUsable: true,
         updateRepeatable: false,
