@@ -1,8 +1,10 @@
+import { limits, type TypedResource } from "@osbert/journal";
 import { expect, test } from "vitest";
+import { mostReleases, release } from "../src/flows/claims.js";
 import { settleConditions } from "../src/flows/conditions.js";
 import { decidePass, rememberReleasesMs, type StoredNamespace } from "../src/flows/decide-pass.js";
 import { subscriptionName } from "../src/flows/desired-objects.js";
-import { absentBroker, newNamespace, type WireRecord } from "../src/flows/flow-record.js";
+import { absentBroker, type NamespaceShape, newNamespace, type WireRecord } from "../src/flows/flow-record.js";
 import { defaultFlowSettings, kinds } from "../src/flows/flow-settings.js";
 import { newWire } from "../src/flows/next-wire.js";
 import type { Observed, SeenSubscription } from "../src/flows/observed.js";
@@ -65,6 +67,18 @@ test("a release is remembered for as long as its Subscription is there, however 
   const gone = decidePass(long, observed(), facts);
   expect(gone.after.wires.size).toBe(0);
   expect(decidePass(gone.after, observed(), facts).after.data.released).toEqual({});
+});
+
+test("who has let go is remembered up to a number, so that the record of a busy namespace can be kept", () => {
+  let data = newNamespace("ns");
+  const asked = (flow: string) => ({ flow, namespace: "ns", platform: "ns", instance: "i".repeat(400), operation: 7 });
+  for (let many = 0; many < mostReleases + 20; many++) {
+    const resource = { data, parts: new Map(), open: [] } as unknown as TypedResource<NamespaceShape>;
+    data = release(resource, asked(`flow-${many}`), now + many).change?.data ?? data;
+  }
+  expect(Object.keys(data.released)).toHaveLength(mostReleases);
+  expect(data.released[`flow-${mostReleases + 19}`]).toBeDefined();
+  expect(JSON.stringify(data).length).toBeLessThan(limits.jsonBytes / 2);
 });
 
 test("what was done and is undone by somebody else is done less and less often, up to every ten minutes", () => {

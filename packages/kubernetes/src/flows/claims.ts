@@ -8,6 +8,7 @@ import {
   type NamespaceShape,
   namespaceResource,
   newNamespace,
+  type Release,
 } from "./flow-record.js";
 
 /** What an operation of an instance claims for its flow. */
@@ -72,34 +73,32 @@ export function claim(
   };
 }
 
-/** Lets go of it. Whoever else holds the same is not touched; what nobody holds any more is cleared away by the one who follows the namespace. */
+/** So many are remembered of those who have let go, the latest: without a bound, the record of a busy namespace outgrows what a journal keeps. */
+export const mostReleases = 500;
+
+/**
+ * Lets go of it. Whoever else holds the same is not touched; what nobody holds any more is cleared away by the one who follows the namespace.
+ * Answers the application whose events it had; `null`: it had none, or has them by a later operation.
+ */
 export function release(
   resource: Namespace,
   { flow, namespace, platform, instance, operation }: Omit<Claim, "application" | "service" | "delivery">,
   now: number,
-): { readonly result: null; readonly change?: Change } {
+): { readonly result: string | null; readonly change?: Change } {
   const data = resource?.data ?? newNamespace(namespace);
   const before = resource?.parts.get(flowPart(flow));
   if (before !== undefined && before.operation > operation) return { result: null };
   // Also of a flow that never claimed: its claim may still be under way, in a process that is late.
   const known = data.released[flow];
-  if (before === undefined && known !== undefined && known.operation >= operation) return { result: null };
+  const application = before?.application ?? known?.application ?? null;
+  if (before === undefined && known !== undefined && known.operation >= operation) return { result: application };
   return {
-    result: null,
+    result: application,
     change: {
       data: {
         ...data,
         holders: data.holders.filter((holder) => holder !== flow),
-        released: {
-          ...data.released,
-          [flow]: {
-            operation,
-            at: now,
-            platform,
-            instance,
-            application: before?.application ?? known?.application ?? null,
-          },
-        },
+        released: latest({ ...data.released, [flow]: { operation, at: now, platform, instance, application } }),
       },
       parts: namespaceResource.part(flowPart(flow), null),
       entries:
@@ -107,6 +106,12 @@ export function release(
       ...followed(resource),
     },
   };
+}
+
+function latest(released: Readonly<Record<string, Release>>): Readonly<Record<string, Release>> {
+  const all = Object.entries(released);
+  if (all.length <= mostReleases) return released;
+  return Object.fromEntries(all.sort(([, one], [, other]) => one.at - other.at).slice(-mostReleases));
 }
 
 /** Somebody follows the namespace, and looks at it now. */

@@ -115,16 +115,19 @@ export function flowFunctions(
 
 /** Whatever was offered when the instance was made: a flow that never claimed has nothing to let go of, and says so for those who come late. */
 async function releaseFlow(ports: FlowFunctionsPorts, work: Work, place: FlowPlace): Promise<void> {
-  await work.step("release", async () => {
+  const application = await work.step("release", async () => {
     const released = { ...place, operation: operationNumber(work) };
-    await ports.journal().transact(
+    const { result } = await ports.journal().transact(
       namespaceKey(place.namespace),
       namespaceResource.decide((resource, now) => release(resource, released, now)),
       { by: byEventFlow, parts: [flowPart(place.flow)] },
     );
-    return null;
+    return result;
   });
-  await work.poll("events have stopped", () => eventsHaveStopped(ports, work, place), { everyMs: lookEveryMs });
+  if (application === null) return;
+  await work.poll("events have stopped", () => eventsHaveStopped(ports, work, place, application), {
+    everyMs: lookEveryMs,
+  });
 }
 
 /** #7193: what is late is waited for. Only what is known for sure to be missing, for long, fails. */
@@ -263,10 +266,12 @@ async function deliveredSo(
 }
 
 /** Nobody else needs the wire, and it is gone; or others do, and it stays for them. */
-async function eventsHaveStopped(ports: FlowFunctionsPorts, work: Work, place: FlowPlace): Promise<true | undefined> {
-  const { data } = await readFlow(ports, place, null);
-  const application = data?.released[place.flow]?.application ?? null;
-  if (application === null) return true;
+async function eventsHaveStopped(
+  ports: FlowFunctionsPorts,
+  work: Work,
+  place: FlowPlace,
+  application: string,
+): Promise<true | undefined> {
   const { wire, others } = await readFlow(ports, place, application);
   if (wire === undefined || others) return true;
   const { trouble = null } = wire;

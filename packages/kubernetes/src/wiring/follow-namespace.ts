@@ -37,6 +37,8 @@ type FollowOperation = TypedOperation<NamespaceShape, typeof followKind>;
 
 /** Not sooner, however much there is to do: what was done has to be seen first. */
 const leastPauseMs = 200;
+/** What no journal could keep, or a person has cancelled, is begun again after so long. */
+const failedAgainMs = 60_000;
 
 /**
  * The operation that a namespace has for as long as there are flows in it, or something is left of them. It alone writes to the cluster for them: the
@@ -52,8 +54,11 @@ export function followNamespace(ports: FollowNamespacePorts): TypedKind<Namespac
       operation.poll("following", ({ signal }) => followOnce(ports, memories, operation, signal), {
         everyMs: ports.settings.resyncMs,
       }),
-    // A claim that came while it ended counts on somebody who follows.
-    settle: ({ data }) => (isHeld(data) ? { accept: [{ kind: followKind }] } : { gone: true }),
+    // A claim that came while it ended counts on somebody who follows. What ended it badly is not met again at once.
+    settle: ({ data }, _operation, { kind }) =>
+      isHeld(data)
+        ? { accept: [{ kind: followKind, ...(kind !== "succeeded" && { delayMs: failedAgainMs }) }] }
+        : { gone: true },
   };
 }
 
