@@ -259,3 +259,42 @@ test("E10-62: what the broker has begun to delete for a row is not adopted befor
   state = "failed";
   expect(await adopt()).toMatchObject({ state: "succeeded" });
 });
+
+test("E10-62: a DELETE that is on its way when its row is dismissed stands in the row, and what it may delete is not adopted meanwhile", async () => {
+  const catalog = catalogOf({ postgres: ["small"] });
+  Object.assign(catalog.services[0] as object, { instances_retrievable: true });
+  const server = await catalogServer({ catalog });
+  const lab = await platformInTime(server);
+  const { instances, orphans } = lab.platform;
+  let state = "in progress";
+  let fetched = 404;
+  let isOnItsWay = false;
+  server.delayed = (send, { method }) => {
+    if (method === "DELETE") isOnItsWay = true;
+    else send();
+  };
+  server.reply = ({ method, path }) => {
+    if (!path.includes("service_instances")) return undefined;
+    if (method === "PUT") return { status: 500, body: {} };
+    return path.includes("last_operation") ? { status: 200, body: { state } } : { status: fetched, body: {} };
+  };
+  await instances.create({ space: "space", name: "old" }, { offering: "postgres", plan: "small" }, anna);
+  await lab.passUntil(500, () => isOnItsWay);
+  const [row] = (await orphans.list({})).items;
+  if (row === undefined) throw new Error("there is no row");
+  const entries = await lab.platform.journal.entries(row.key);
+  expect(entries.map(({ kind }) => kind)).toContain("mitigation-started");
+  await orphans.dismiss(row.key, "I want it", olga);
+  await lab.passUntil(100, async () => ((await lab.platform.journal.read(row.key))?.open.length ?? 0) === 0);
+  fetched = 200;
+  const ref = { space: "space", name: "new" };
+  const adopt = async () => {
+    const asked = await instances.adopt(ref, { offering: "postgres", plan: "small", osbId: row.instanceOsbId }, olga);
+    const operation = asked.kind === "accepted" ? asked.operation : "";
+    await lab.passUntil(100, async () => (await instances.operation(ref, operation))?.state !== "open");
+    return instances.operation(ref, operation);
+  };
+  expect(await adopt()).toMatchObject({ state: "failed", message: expect.stringContaining("at work at it") });
+  state = "failed";
+  expect(await adopt()).toMatchObject({ state: "succeeded" });
+});

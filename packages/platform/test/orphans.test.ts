@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { JournalOrphans } from "../src/queue/orphans.js";
 import { instances } from "../src/records/instance-record.js";
 import { keys } from "../src/records/keys.js";
@@ -149,6 +149,21 @@ test("E8: a row that is dismissed with a reason is left alone", async () => {
   const sent = lab.sent().length;
   await expect(orphans.mitigate(key, operator)).rejects.toMatchObject({ code: "too-late" });
   expect(lab.sent().length).toBe(sent);
+});
+
+test("E8: a DELETE whose answer was lost stays in its row, also when that is dismissed", async () => {
+  const lab = await executionLab({
+    rules: [
+      { call: "provision", do: "async-fails" },
+      { call: "deprovision", do: "500" },
+    ],
+  });
+  await lab.ended("db", await lab.create("db"));
+  await vi.waitFor(async () => expect((await lab.orphans())[0]?.tries).toBeGreaterThan(0));
+  const orphans = new JournalOrphans(lab.journal);
+  expect(await orphans.dismiss(keys.orphan("broker", "osb-db", null), "looked after by hand", operator)).toMatchObject({
+    deleting: { operation: null },
+  });
 });
 
 test("E10-29: what is abandoned is in the ledger, and no call is made for it", async () => {

@@ -12,8 +12,8 @@ import type { RunPorts } from "./run-ports.js";
  * Takes on what is at a broker already. Nothing is sent that could make or change anything. In this order: that it wants the id is kept, and then
  * it looks whether anybody else has it, wants it, or deletes it. Two that want the same see each other, and none has it; the ledger, which looks
  * for both before each DELETE, sees this one and waits for its end, or this one sees that it is at work, and fails (E10-62). A row that is held
- * and released later waits, too: nothing here waits for the ledger. Who dismisses a row calls off what the ledger does, and not what the broker has
- * begun for it: that is asked for.
+ * and released later waits, too: nothing here waits for the ledger. Who dismisses a row calls off what the ledger does, and not what was sent
+ * for it: whether the broker is at that is asked for.
  */
 export async function runAdopt(ports: RunPorts, operation: InstanceOperation<"adopt">): Promise<CreateResult> {
   const { data, input } = operation;
@@ -70,7 +70,7 @@ export async function runAdopt(ports: RunPorts, operation: InstanceOperation<"ad
 const atWork = "the broker is at work at it";
 
 /**
- * Answers what the broker had begun for a row that was dismissed: it may have deleted it by now, or be about to. The next attempt finds the claim as it was left, and asks
+ * Answers what was sent for a row that was dismissed: the broker may have deleted it by now, or be about to. The next attempt finds the claim as it was left, and asks
  * the same again if this was not recorded.
  */
 async function checkFree(

@@ -5,7 +5,7 @@ import { callBroker } from "./call-broker.js";
 import { findOwner } from "./find-owner.js";
 import { growingPauseMs } from "./pauses.js";
 import type { RunPorts } from "./run-ports.js";
-import { pausesAreThrown } from "./send-call.js";
+import { longestAheadMs, pausesAreThrown } from "./send-call.js";
 
 type MitigateOperation = TypedOperation<OrphanShape, "mitigate">;
 
@@ -15,9 +15,10 @@ const mostRounds = 400;
 const mostNotFound = 3;
 
 /**
- * Deletes at the broker what may be left there, for as long as it takes. No mark is written ahead: a DELETE may be sent again at any time, and the row
- * itself says what was to be deleted. Nobody's identity goes with it (P-ID-03). What may come late is deleted again, later each time, until its time
- * is over, whatever the broker has said: a slow broker may finish the create after it has deleted what another attempt made (E8).
+ * Deletes at the broker what may be left there, for as long as it takes. Each DELETE stands in the row before it is sent, until the broker has said what
+ * came of it: whoever dismisses the row leaves that in it, and after that none is sent. Nobody's identity goes with it (P-ID-03). What may come late is
+ * deleted again, later each time, until its time is over, whatever the broker has said: a slow broker may finish the create after it has deleted what
+ * another attempt made (E8).
  */
 export async function runMitigate(
   ports: RunPorts,
@@ -32,7 +33,8 @@ export async function runMitigate(
     if (answer.kind === "running") {
       const end = await awaitDeleted(ports, operation, round, answer);
       if (end.kind !== "succeeded" && end.kind !== "gone") {
-        await note(operation, end.kind === "failed" ? end.message : "the broker knows nothing of the delete");
+        const told = end.kind === "failed" ? end.message : "the broker knows nothing of the delete";
+        await note(operation, told, { mayBeDeleting: end.kind === "lost" });
         await operation.sleep(`before delete ${round + 1}`, growingPauseMs(pauses.deleting, round - 1, random));
         continue;
       }
@@ -72,7 +74,18 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
       operation.describe("it is being adopted, and deleted if that fails");
       throw new RetryLater("it is being adopted", { afterMs: growingPauseMs(pauses.busy, looks, random) });
     }
-    const options = { ...hints, requestId: newId(), signal };
+    const requestId = newId();
+    const ahead = ports.journal().now();
+    await operation.change(({ data: { deleting = { operation: null }, ...now } }) => ({
+      data: { ...now, deleting },
+      entries: [
+        { kind: "mitigation-started", payload: { requestId, attempt: now.tries + 1 }, operation: operation.id },
+      ],
+    }));
+    // Whoever was stopped in between, and has lost its lease meanwhile, would delete what others have been given.
+    if (ports.journal().now() - ahead > longestAheadMs)
+      throw new RetryLater("the mark was too long in coming", { afterMs: 0 });
+    const options = { ...hints, requestId, signal };
     const came = await callBroker(
       ports,
       data.broker,
@@ -93,14 +106,17 @@ function sendDelete(ports: RunPorts, operation: MitigateOperation, round: number
       await noteGone(operation, said.status === 410 ? "absent" : "deleted");
       return { kind: "done", at } as const;
     }
-    const { notFound = 0 } = await note(operation, said.message, said.status === 404);
+    const isBusy = next === "wait" || next === "replace credentials" || said.status === null;
+    const { notFound = 0 } = await note(operation, said.message, {
+      isNotFound: said.status === 404,
+      mayBeDeleting: isBusy || said.class === "unknown",
+    });
     const isQuirk = ports.brokers.broker(data.broker)?.quirks.notFoundMeansGone === true;
     if (said.status === 404 && (isQuirk || notFound >= mostNotFound)) {
       await noteGone(operation, "absent");
       return { kind: "done", at } as const;
     }
     operation.describe(`the broker has not deleted it yet: ${said.message}`);
-    const isBusy = next === "wait" || next === "replace credentials" || said.status === null;
     const pauseMs = growingPauseMs(isBusy ? pauses.busy : pauses.deleting, looks, random);
     // Nobody waits for it, so that a broker's advice can only make it later.
     throw new RetryLater(said.message, { afterMs: Math.max(retryAfterMs ?? 0, pauseMs) });
@@ -147,10 +163,18 @@ function awaitDeleted(
 }
 
 /** What the ledger tells of the last try. */
-async function note(operation: MitigateOperation, lastAnswer: string, isNotFound = false): Promise<OrphanData> {
+async function note(
+  operation: MitigateOperation,
+  lastAnswer: string,
+  {
+    isNotFound = false,
+    mayBeDeleting = false,
+  }: { readonly isNotFound?: boolean; readonly mayBeDeleting?: boolean } = {},
+): Promise<OrphanData> {
   let noted = operation.data;
-  await operation.change(({ data: { deleting: _, ...data } }) => {
-    noted = { ...data, tries: data.tries + 1, lastAnswer, notFound: isNotFound ? (data.notFound ?? 0) + 1 : 0 };
+  await operation.change(({ data: { deleting, ...data } }) => {
+    const tried = { ...data, tries: data.tries + 1, lastAnswer, notFound: isNotFound ? (data.notFound ?? 0) + 1 : 0 };
+    noted = mayBeDeleting && deleting !== undefined ? { ...tried, deleting } : tried;
     return { data: noted };
   });
   return noted;

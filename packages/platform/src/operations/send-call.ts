@@ -62,7 +62,7 @@ export const forEver = (pause: GrowingPause): WhenLost => ({
 });
 
 /** From the mark to its call: less than a lease. */
-const longestAheadMs = 20_000;
+export const longestAheadMs = 20_000;
 /** `instance_usable` and such are in what the broker says; its links may be anything. */
 const longestLink = 4_096;
 

@@ -38,7 +38,10 @@ export interface OrphanData {
   readonly mayComeLate: boolean;
   /** What the broker has said meanwhile of something that may come late: that it has deleted it, or that there is nothing. */
   readonly gone?: "deleted" | "absent";
-  /** The broker has accepted a DELETE, as this operation of its own, and nobody has heard of its end: also in a row that was dismissed since. */
+  /**
+   * A DELETE may have been sent, and nobody has heard what came of it: also in a row that was dismissed since. Kept before it is sent. `operation`: the broker has accepted
+   * it as this operation of its own; `null`: it has not named one, or has not been heard.
+   */
   readonly deleting?: { readonly operation: string | null };
   /** The broker answered 409: the id belongs to something that exists, and only a person may have that deleted. */
   readonly isConflict: boolean;
