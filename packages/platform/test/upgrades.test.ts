@@ -85,3 +85,17 @@ test("E4: a create whose version is not that of the broker any more is sent with
   expect(puts()).toHaveLength(2);
   expect((await lab.read(ref)).applied?.maintenance).toBe("2.0.0");
 });
+
+test("an upgrade without a version that is asked for again finds the first one, also when the instance, or the version in the catalog, is gone", async () => {
+  const { lab, ref, server, instances, ended } = await outrun();
+  const upgrade = () => instances.upgrade(ref, undefined, { ...anna, idempotencyKey: "k" });
+  const first = await upgrade();
+  await ended(Promise.resolve(first));
+  server.catalog = catalogOf({ postgres: ["small"] });
+  await lab.platform.brokers.relist("acme", olga);
+  expect(await upgrade()).toMatchObject({ kind: "repeated", operation: operationOf(first) });
+  await expect(instances.upgrade(ref, undefined, anna)).rejects.toMatchObject({ code: "invalid" });
+  await ended(instances.delete(ref, {}, anna));
+  expect(await upgrade()).toMatchObject({ kind: "repeated", operation: operationOf(first) });
+  await expect(instances.upgrade(ref, undefined, anna)).rejects.toMatchObject({ code: "not-found" });
+});

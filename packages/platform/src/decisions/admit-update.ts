@@ -34,6 +34,7 @@ import { overtakable, type QueuedOperation, withoutHold } from "./queue-state.js
 
 export interface WantedUpdate {
   readonly op: Extract<IntentName, "update" | "refresh" | "upgrade">;
+  /** Of an upgrade without a maintenance version: the plan has none. */
   readonly text: UpdateInput["text"];
   /** Operations that must have succeeded before it. */
   readonly after: readonly string[];
@@ -53,6 +54,8 @@ export function admitUpdate(desk: Desk, wanted: WantedUpdate): Admitting {
   const data = mustExist(desk);
   checkMatch(desk);
   checkNotDeleting(desk);
+  if (wanted.op === "upgrade" && wanted.text.maintenance === null)
+    throw new PlatformError("invalid", "the plan has no maintenance version");
   const folded = foldable(desk, wanted);
   if (folded !== undefined) return foldIntoCreate(desk, data, wanted, folded);
   if (data.applied === null && !hasCreate(desk)) return correctCreate(desk, data, wanted);

@@ -107,8 +107,7 @@ export class JournalInstances implements Instances {
   async upgrade(ref: InstanceRef, version: string | undefined, asking: Asking): Promise<Admitted> {
     const { broker, offering, desired } = await this.#reader.mustRead(ref);
     const plan = desired === null ? undefined : this.#ports.brokers.plan(broker, offering.id, desired.plan.id);
-    const maintenance = version ?? plan?.maintenance_info?.version;
-    if (maintenance === undefined) throw new PlatformError("invalid", "the plan has no maintenance version");
+    const maintenance = version ?? plan?.maintenance_info?.version ?? null;
     const text = { plan: null, parameters: null, maintenance };
     const latest = version === undefined;
     // Who asks again for the latest asks for the same, whichever that is by now.
