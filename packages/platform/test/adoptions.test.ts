@@ -213,6 +213,29 @@ test("E10-62: what was adopted by another name of its broker is not deleted by t
   expect(server.seen.filter(({ method }) => method === "DELETE")).toEqual([]);
 });
 
+test("E10-62: what an unmanaged instance has at a broker that was removed is not adopted by another by another name of that broker", async () => {
+  const { adopt, phase, platform } = await registeredTwice();
+  await platform.brokers.remove("acme", { force: true }, olga);
+  await phase("old", "unmanaged");
+  await expect(adopt("new", "twin")).rejects.toMatchObject({ code: "exists" });
+  await adopt("old", "twin");
+  await phase("old", "ready");
+});
+
+test("E10-62: what was adopted by a broker that was removed since is not deleted by the ledger of another name of it", async () => {
+  const { adopt, abandon, phase, platform, row, server } = await registeredTwice();
+  await abandon();
+  await phase("old", "abandoned");
+  await adopt("new", "twin");
+  await phase("new", "ready");
+  await platform.brokers.remove("twin", { force: true }, olga);
+  await phase("new", "unmanaged");
+  await platform.orphans.mitigate(row, olga);
+  await vi.waitFor(async () => expect((await platform.journal.read(row))?.open).toEqual([]));
+  expect((await platform.journal.read(row))?.data).toMatchObject({ state: "dismissed" });
+  expect(server.seen.filter(({ method }) => method === "DELETE")).toEqual([]);
+});
+
 test("E10-62: what the ledger deletes is not adopted by another name of its broker", async () => {
   const { adopt, abandon, phase, platform, row, server } = await registeredTwice();
   await abandon();

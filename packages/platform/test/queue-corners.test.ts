@@ -179,7 +179,36 @@ test("reasons to be held do not add up until the instance is too large to be kep
 
 test("an unmanaged instance keeps its id from being adopted by another, and no broker from being removed", () => {
   const data = { broker: "b", phase: "unmanaged" as const, applied: null, osbId: "x", adoptingId: null };
-  expect(Object.keys(instanceLabels(data))).toEqual([osbIdLabelName]);
+  const labels = instanceLabels(data);
+  expect(labels).toHaveProperty(osbIdLabelName);
+  expect(labels).not.toHaveProperty("broker");
+});
+
+test("E10-13: instances of a broker are listed by its name in the order of their keys, a page at a time, whether they are managed or not", async () => {
+  const lab = await ready();
+  const names = Array.from({ length: 12 }, (_, number) => `i${String(number).padStart(2, "0")}`);
+  for (const name of names)
+    await lab.instances.create({ space: "s", name }, { offering: "db", plan: "small" }, lab.asks("anna"));
+  const take = instances.decide((resource, now) => {
+    const left = resource === undefined ? undefined : unmanage(resource, "olga", "https://b.test", now);
+    return { result: null, ...(left !== undefined && { change: left }) };
+  });
+  const seen = { ...lab.asks("olga"), partsUnder: ["binding/"], open: "all" } as const;
+  // Three of four, so that a page is full of one kind before the other has ended.
+  for (const [number, name] of names.entries())
+    if (number % 4 !== 0) await lab.journal.transact(`instance/s/${name}`, take, seen);
+  for (const limit of [1, 2, 5, 100]) {
+    const listed: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await lab.instances.list({ broker: "b", limit, ...(after !== undefined && { after }) });
+      expect(page.items.length).toBeLessThanOrEqual(limit);
+      listed.push(...page.items.map(({ name }) => name));
+      if (page.next === null) break;
+      after = page.next;
+    }
+    expect(listed).toEqual(["i", ...names]);
+  }
+  expect((await lab.instances.list({ broker: "b", phase: "unmanaged" })).items).toHaveLength(9);
 });
 
 test.each([
@@ -191,7 +220,7 @@ test.each([
     const lab = await ready();
     const dashboardUrl = "https://dashboard.test";
     const take = instances.decide((resource, now) => {
-      const left = resource === undefined ? undefined : unmanage(resource, "olga", now);
+      const left = resource === undefined ? undefined : unmanage(resource, "olga", "https://b.test", now);
       if (left?.data == null) throw new Error("there is nothing to leave");
       return { result: null, change: { ...left, data: { ...left.data, dashboardUrl } } };
     });

@@ -252,7 +252,7 @@ class Teller {
         return this.#free();
       case "the broker is removed": {
         const remove = records.decide((resource, now) => {
-          const change = resource && unmanage(resource, "otto", now);
+          const change = resource && unmanage(resource, "otto", "https://b.test", now);
           return { result: null, ...(change && { change }) };
         });
         const partsUnder = ["binding/", "call/"];

@@ -25,7 +25,7 @@ export function removeBroker({ journal, breaker, withdraw }: RemoveBrokerPorts):
     lane: "brokers",
     deadlineMs: null,
     run: async (operation) => {
-      const { name } = operation.data;
+      const { name, url } = operation.data;
       const by = { actor: operation.actor, cause: `the broker ${name} is removed` };
       await operation.poll(
         "instances",
@@ -40,7 +40,7 @@ export function removeBroker({ journal, breaker, withdraw }: RemoveBrokerPorts):
           for (const key of found) {
             signal.throwIfAborted();
             const decide = instances.decide((resource, now) => {
-              const change = resource && unmanage(resource, operation.actor.subject, now);
+              const change = resource && unmanage(resource, operation.actor.subject, url, now);
               return { result: null, ...(change && { change }) };
             });
             // What was written ahead tells what the broker may have done.

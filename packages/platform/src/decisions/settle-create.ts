@@ -16,8 +16,8 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
   if (outcome.kind === "succeeded") {
     const { osbId, dashboardUrl, applied } = outcome.result;
     const failed = new Set(data.failures.map((failure) => failure.operation));
-    // If it was answered 409, it has turned out to be its own.
-    const { conflictId: _, ...known } = data;
+    // If it was answered 409, it has turned out to be its own. It is managed again.
+    const { conflictId: _conflictId, leftAtUrl: _leftAtUrl, ...known } = data;
     // An adoption hears nothing of these: of what was managed here before, what is known of it stays (E10-13).
     const isAsBefore = operation.kind === "adopt" && data.osbId === osbId;
     const ready = {

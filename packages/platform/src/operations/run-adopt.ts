@@ -3,7 +3,7 @@ import type { CreateResult } from "../records/instance-record.js";
 import { keys } from "../records/keys.js";
 import { type OrphanData, orphanRecords } from "../records/orphan-record.js";
 import { failure } from "./failure.js";
-import { findOwner } from "./find-owner.js";
+import { findOwner, osbIdAt } from "./find-owner.js";
 import type { InstanceOperation } from "./instance-operation.js";
 import { readBroker } from "./read-broker.js";
 import type { RunPorts } from "./run-ports.js";
@@ -78,12 +78,12 @@ async function checkFree(
   { key, data, input }: InstanceOperation<"adopt">,
 ): Promise<NonNullable<OrphanData["deleting"]> | null> {
   const { osbId } = input;
-  const brokers = ports.brokers.namesOf(data.broker);
-  const owner = await findOwner(ports.journal(), { brokers, osbId }, (other) => other !== key);
+  const id = osbIdAt(ports.brokers, data.broker, osbId);
+  const owner = await findOwner(ports.journal(), id, (other) => other !== key);
   // Not whose: it may be in a space that is none of theirs.
   if (owner !== undefined) throw failure("another instance has it, or is about to", { class: "rejected" });
   let left: OrphanData["deleting"];
-  for (const broker of brokers) {
+  for (const broker of id.brokers) {
     const row = orphanRecords.resource(await ports.journal().read(keys.orphan(broker, osbId, null)));
     if (row !== undefined && row.data.endedAt === null && row.data.state === "open")
       throw failure("it is being deleted: the ledger of orphans has it", { class: "rejected" });

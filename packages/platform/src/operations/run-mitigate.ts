@@ -2,7 +2,7 @@ import { RetryLater, type TypedOperation } from "@osbert/journal";
 import type { OrphanData, OrphanShape } from "../records/orphan-record.js";
 import { awaitLastOperation, type BrokerOperationEnd, type PollMemory } from "./await-last-operation.js";
 import { callBroker } from "./call-broker.js";
-import { findOwner } from "./find-owner.js";
+import { findOwner, osbIdAt } from "./find-owner.js";
 import { growingPauseMs } from "./pauses.js";
 import type { RunPorts } from "./run-ports.js";
 import { longestAheadMs, pausesAreThrown } from "./send-call.js";
@@ -132,10 +132,10 @@ async function adopterOf(
   { journal, brokers: port }: RunPorts,
   { broker, instanceOsbId: osbId }: OrphanData,
 ): Promise<{ readonly key: string; readonly has: boolean } | null> {
-  const brokers = port.namesOf(broker);
-  const owner = await findOwner(journal(), { brokers, osbId }, (_key, data) => data.adoptedId === osbId);
+  const id = osbIdAt(port, broker, osbId);
+  const owner = await findOwner(journal(), id, (_key, data) => data.adoptedId === osbId);
   if (owner !== undefined) return { key: owner, has: true };
-  const claimant = await findOwner(journal(), { brokers, osbId }, (_key, data) => data.adoptingId === osbId);
+  const claimant = await findOwner(journal(), id, (_key, data) => data.adoptingId === osbId);
   return claimant === undefined ? null : { key: claimant, has: false };
 }
 

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { Attribution, Journal, Outcome, Page } from "@osbert/journal";
+import type { Attribution, Journal, Outcome, Page, Resource } from "@osbert/journal";
 import type { Inputs } from "../decisions/desk.js";
 import type { InstanceResource } from "../decisions/queue-state.js";
 import { PlatformError } from "../errors.js";
 import type { InstanceQuery, InstanceSummary, InstanceView, JournalLine, OperationView } from "../platform.js";
-import { hasBrokerLabel } from "../records/instance-labels.js";
+import { brokerLabelsOf } from "../records/instance-labels.js";
 import { type AppliedState, type CreateInput, instances } from "../records/instance-record.js";
 import { type InstanceRef, instanceRef, keys } from "../records/keys.js";
 import { keyOf, pickRef } from "./checked-request.js";
@@ -18,6 +18,7 @@ const mostTries = 10;
 const mostInputs = 1_000;
 const followEveryMs = 250;
 const longestLinePage = 500;
+const usualPage = 100;
 
 /** What is known of instances: read from the journal, and never written. */
 export class InstanceReader {
@@ -52,15 +53,13 @@ export class InstanceReader {
   }
 
   async list(query: InstanceQuery): Promise<Page<InstanceSummary>> {
-    const { space, broker, phase, after, limit } = query;
-    const isLabelled = phase === undefined || hasBrokerLabel(phase);
-    const page = await this.#journal.find({
-      ...(broker !== undefined && space === undefined && isLabelled
-        ? { label: { name: "broker", value: broker } }
-        : { prefix: space === undefined ? keys.instances : keys.instancesOf(space) }),
-      ...(after !== undefined && { after }),
-      ...(limit !== undefined && { limit }),
-    });
+    const { space, broker, phase, after } = query;
+    const limit = Math.max(1, query.limit ?? usualPage);
+    const prefix = space === undefined ? keys.instances : keys.instancesOf(space);
+    const labels = space === undefined && broker !== undefined ? brokerLabelsOf(phase) : null;
+    const where = labels?.map((name) => ({ prefix, label: { name, value: broker ?? "" } })) ?? [{ prefix }];
+    const found = where.map((which) => this.#journal.find({ ...which, ...(after !== undefined && { after }), limit }));
+    const page = mergePages(await Promise.all(found), limit);
     const items = page.items.flatMap((resource) => {
       const ref = instanceRef(resource.key);
       if (ref === undefined || resource.data === null) return [];
@@ -155,6 +154,21 @@ function endMessage(outcome: Outcome | null): string | null {
     case undefined:
       return null;
   }
+}
+
+/** One page of several, in the order of keys: as far as each of them goes. */
+function mergePages(pages: readonly Page<Resource>[], limit: number): Page<Resource> {
+  const [one, ...others] = pages;
+  if (one !== undefined && others.length === 0) return one;
+  const [until] = pages.flatMap(({ next }) => next ?? []).sort();
+  // One that has come from one to the other meanwhile is in both.
+  const found = new Map(pages.flatMap(({ items }) => items.map((item) => [item.key, item])));
+  const reached = [...found.values()]
+    .filter(({ key }) => until === undefined || key <= until)
+    .sort((first, second) => (first.key < second.key ? -1 : 1));
+  if (reached.length <= limit) return { items: reached, next: until ?? null };
+  const items = reached.slice(0, limit);
+  return { items, next: items.at(-1)?.key ?? null };
 }
 
 function isMeantPhase(summary: InstanceSummary, phase: InstanceQuery["phase"]): boolean {

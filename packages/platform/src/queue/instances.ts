@@ -11,7 +11,7 @@ import { nothingNew } from "../decisions/project.js";
 import { isSuccessorOf } from "../decisions/same-binding.js";
 import { successorName } from "../decisions/schedule-rotation.js";
 import { PlatformError } from "../errors.js";
-import { findOwner } from "../operations/find-owner.js";
+import { findOwner, osbIdAt } from "../operations/find-owner.js";
 import type {
   Admitted,
   Asking,
@@ -86,8 +86,8 @@ export class JournalInstances implements Instances {
     if (!isOsbId(wanted.osbId)) throw new PlatformError("invalid", `the id of what is to be adopted ${osbIdRule}`);
     const { broker } = this.#found(ref, wanted);
     const key = keyOf(ref);
-    const brokers = this.#ports.brokers.namesOf(broker);
-    const owner = await findOwner(this.#journal, { brokers, osbId: wanted.osbId }, (other) => other !== key);
+    const id = osbIdAt(this.#ports.brokers, broker, wanted.osbId);
+    const owner = await findOwner(this.#journal, id, (other) => other !== key);
     // Not whose: it may be in another space. Whether it still is so when the adoption runs is looked at then.
     if (owner !== undefined) throw new PlatformError("exists", "another instance has that id at the broker");
     return this.#create(ref, wanted, wanted.osbId, asking);

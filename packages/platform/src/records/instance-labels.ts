@@ -6,27 +6,31 @@ import type { InstanceData, Phase } from "./instance-record.js";
  * somebody else wants it. Every commit that writes labels takes them from here, because they replace each other.
  */
 export function instanceLabels(
-  data: Pick<InstanceData, "broker" | "phase" | "applied" | "osbId" | "adoptingId">,
+  data: Pick<InstanceData, "broker" | "phase" | "applied" | "osbId" | "adoptingId" | "leftAtUrl">,
 ): Record<string, string> {
   if (isOver.has(data.phase)) return {};
-  const isManaged = hasBrokerLabel(data.phase);
+  const { broker, leftAtUrl } = data;
   const plan = data.applied?.plan.id;
   const osbId = data.adoptingId ?? data.osbId;
-  return {
-    // An unmanaged one keeps no broker from being removed, but its id from others (E10-62).
-    ...(isManaged && { broker: data.broker, ...(plan !== undefined && { plan: planLabel(plan) }) }),
-    ...(osbId !== null && { [osbIdLabelName]: osbIdLabel(data.broker, osbId) }),
-  };
+  const id = osbId === null ? {} : { [osbIdLabelName]: osbIdLabel(broker, osbId) };
+  if (data.phase !== "unmanaged") return { broker, ...(plan !== undefined && { plan: planLabel(plan) }), ...id };
+  // It keeps no broker from being removed, but its id from others, also where that was (E10-62).
+  const isLeft = osbId !== null && leftAtUrl !== undefined;
+  return { unmanaged: broker, ...id, ...(isLeft && { [leftIdLabelName]: osbIdLabel(leftAtUrl, osbId) }) };
 }
 
-/** Whether instances in that phase are found by their broker's label; others are told by their data alone. */
-export function hasBrokerLabel(phase: Phase): boolean {
-  return phase !== "unmanaged" && !isOver.has(phase);
+/** Labels by which instances of a broker are found, those in one phase or all; `null`: those in that phase are told by their data alone. */
+export function brokerLabelsOf(phase: Phase | undefined): readonly string[] | null {
+  // One that is being adopted again has its broker's already.
+  if (phase === undefined || phase === "unmanaged") return ["broker", "unmanaged"];
+  return isOver.has(phase) ? null : ["broker"];
 }
 
 export const osbIdLabelName = "osb-id";
+/** Of unmanaged ones: by the URL of the broker that was removed. */
+export const leftIdLabelName = "left-osb-id";
 
-/** Users name ids when they adopt something, and labels are bounded. Whoever finds an instance by it compares the whole id. */
+/** Users name ids when they adopt something, and labels are bounded. Whoever finds an instance by it compares the whole id. `broker`: its name or its URL. */
 export function osbIdLabel(broker: string, osbId: string): string {
   return createHash("sha256").update(`${broker}\n${osbId}`).digest("base64url");
 }

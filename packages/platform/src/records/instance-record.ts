@@ -80,6 +80,8 @@ export interface InstanceData {
   readonly adoptedId?: string;
   /** An id to which the broker answered 409: while it is the instance's, nothing is deleted under it, because it may be another's (E10-63). */
   readonly conflictId?: string;
+  /** Of one that is unmanaged: the URL of its broker, which was removed. What it has there is its own, by whatever name that is registered (E10-62). */
+  readonly leftAtUrl?: string;
   /** Of which create nobody heard the answer, and when: although it was found out that the instance exists, it may be made once more (E8). */
   readonly lostCreate?: { readonly osbId: string; readonly at: number };
   readonly dashboardUrl: string | null;
