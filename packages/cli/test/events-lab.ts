@@ -93,8 +93,11 @@ metrics: { enabled: true, credentials: [{ username: watcher, password: w }] }
         return sink.received.length > before;
       });
     },
+    /** A Broker with a Trigger is kept, and looked at again only after a while. */
+    async withoutTrigger() {
+      await kubectl(["delete", "trigger", "all", "-n", granted]);
+    },
     async brokerGoes() {
-      await kubectl(["delete", "trigger", "all", "-n", granted, "--ignore-not-found"]);
       const brokers = () => kubectl(["get", "brokers", "-n", granted, "-o", "name"]);
       await until("the Broker to go", async () => (await brokers()) === "");
     },

@@ -1,4 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import pg from "pg";
 import { beforeAll, expect, inject, test } from "vitest";
 import { clusterTimeoutMs, type TestCluster } from "../../../tools/cluster/test-cluster.js";
@@ -19,7 +21,8 @@ test(
     if (cluster === undefined) return;
     const lab = await eventsLab(cluster);
     const { granted, other, application } = lab;
-    const broker = start(["events", "serve"], { cwd: folderWith({ "osbert.yaml": lab.yaml }) });
+    const cwd = folderWith({ "osbert.yaml": lab.yaml });
+    const broker = start(["events", "serve"], { cwd });
     const url = await answersAt(broker);
     const instance = instanceIn(granted, application);
     await instance.offered(url);
@@ -53,9 +56,14 @@ test(
     const metrics = await fetch(`${url}/metrics`, { headers: { authorization: `Basic ${btoa("watcher:w")}` } });
     expect(await metrics.text()).toContain(`osbert_flow_ready{namespace="${granted}",application="${application}"} 1`);
 
+    await lab.withoutTrigger();
     expect(await instance.deprovision(url)).toBe(202);
     await instance.settles(url);
     await lab.brokerGoes();
+    // A namespace's credential is changed while it runs.
+    writeFileSync(join(cwd, "osbert.yaml"), lab.yaml.replace("password: g,", "password: another,"));
+    await until("the new credential to count", async () => (await catalogOf(granted, "granted:another")) === 200);
+    expect(await catalogOf(granted, "granted:g")).toBe(401);
     broker.signal("SIGTERM");
     expect(await broker.ended).toBe(0);
     // It was allowed all that it tried.
