@@ -296,17 +296,18 @@ export interface Freezes {
 
 export type WantedFreeze = Pick<Freeze, "reason"> & Partial<Omit<Freeze, "id" | "by" | "at">>;
 
-/** How many instances spaces may have. What is there stays when a quota is lowered (E10-50). */
+/** How many instances and bindings spaces may have. What is there stays when a quota is lowered (E10-50). */
 export interface Quotas {
   list(): readonly Quota[];
   /** A new one, or in place of the one that has the name. */
   set(name: string, wanted: WantedQuota, asking: Asking): Promise<Quota>;
   remove(name: string, asking: Asking): Promise<void>;
-  /** Those that hold in a space, with how many instances count for each now. */
+  /** Those that hold in a space, with how many instances or bindings count for each now. */
   usage(space: string): Promise<readonly QuotaUsage[]>;
 }
 
-export type WantedQuota = Pick<Quota, "limit"> & Partial<Pick<Quota, "space" | "broker" | "offering" | "plan">>;
+export type WantedQuota = Pick<Quota, "limit"> &
+  Partial<Pick<Quota, "counts" | "space" | "broker" | "offering" | "plan">>;
 
 export type QuotaUsage = Quota & { readonly used: number };
 

@@ -132,7 +132,10 @@ export async function queueLab({
     journal,
     brokers: port,
     offeringsCalled: () => [{ broker: "b", offering, leftAt: null, plansLeft: [] }],
-    quotas: { reserve: async () => ({ findings: [], until: null, release: async () => undefined }) },
+    quotas: {
+      countsBindings: () => false,
+      reserve: async () => ({ findings: [], until: null, release: async () => undefined }),
+    },
     platformName: "osbert",
     newId: () => `id-${++number}`,
   });

@@ -140,13 +140,15 @@ test("quotas and visibilities are kept, are the same in the next process, and wh
   for (const limit of [-1, 1.5, Number.NaN, 1e9])
     await expect(first.quotas.set("few", { limit }, olga)).rejects.toMatchObject({ code: "invalid" });
   await expect(first.quotas.set("a/b", { limit: 1 }, olga)).rejects.toMatchObject({ code: "invalid" });
+  const odd = { limit: 1, counts: "plans" } as never;
+  await expect(first.quotas.set("few", odd, olga)).rejects.toMatchObject({ code: "invalid" });
   await expect(first.quotas.remove("other", olga)).rejects.toMatchObject({ code: "not-found" });
   await expect(
     first.visibilities.set("v", { broker: "acme", offering: "o", spaces: ["../x"] }, olga),
   ).rejects.toMatchObject({ code: "invalid" });
   await first.journal.kill();
   const next = await open();
-  expect(next.quotas.list()).toMatchObject([{ name: "few", limit: 2, space: "s", by: "olga" }]);
+  expect(next.quotas.list()).toMatchObject([{ name: "few", counts: "instances", limit: 2, space: "s", by: "olga" }]);
   expect(next.visibilities.list()).toMatchObject([{ name: "v", plan: null, spaces: ["s"] }]);
 });
 
@@ -184,4 +186,80 @@ test("E10-49: a create that a delete has stopped counts until the broker agrees 
   isAnswered = true;
   await passUntil(1_000, async () => (await read(ref("a"))).phase === "gone");
   expect(await used()).toEqual({ few: 0 });
+});
+
+const fullOfBindings = {
+  code: "preflight-failed",
+  message: expect.stringContaining("the quota few allows 2 bindings"),
+};
+
+test("E10-49: bindings of a space are limited, too: a place is taken when a bind is accepted, and is free when it fails, is called off or unbound", async () => {
+  const { instances, quotas, server, used, create, phases, passUntil } = await lab();
+  await quotas.set("few", { limit: 2, counts: "bindings" }, olga);
+  await create("a", "small");
+  await create("b", "large");
+  await instances.bind(ref("a"), { name: "one" }, anna);
+  const keyed = { ...anna, idempotencyKey: "k" };
+  await instances.bind(ref("b"), { name: "two" }, keyed);
+  expect(await used()).toEqual({ few: 2 });
+  await expect(instances.bind(ref("b"), { name: "three" }, anna)).rejects.toMatchObject(fullOfBindings);
+  expect(await instances.bind(ref("b"), { name: "three" }, { ...anna, dryRun: true })).toMatchObject({
+    report: { ok: false, findings: [{ rule: "quota" }] },
+  });
+  expect(await instances.bind(ref("b"), { name: "two" }, keyed)).toMatchObject({ kind: "repeated" });
+  // Instances do not count for it, and another space has its own.
+  await create("c", "small");
+  await instances.create(ref("d", "another"), small, anna);
+  await passUntil(10, async () => (await instances.read(ref("d", "another")))?.phase === "ready");
+  await instances.bind(ref("d", "another"), { name: "one" }, anna);
+  await passUntil(100, async () => (await phases(ref("a"))).one === "bound");
+  await instances.unbind(ref("a"), "one", anna);
+  await passUntil(100, async () => (await phases(ref("a"))).one === undefined);
+  expect(await used()).toEqual({ few: 1 });
+  server.reply = ({ path }) => (path.includes("service_bindings") ? { status: 400, body: {} } : undefined);
+  await instances.bind(ref("a"), { name: "one" }, anna);
+  await passUntil(100, async () => (await phases(ref("a"))).one === "failed");
+  expect(await used()).toEqual({ few: 1 });
+  await instances.delete(ref("b"), { mode: "abandon", reason: "unused" }, olga);
+  await passUntil(100, async () => (await instances.read(ref("b")))?.phase === "abandoned");
+  expect(await used()).toEqual({ few: 0 });
+});
+
+test("a quota of bindings counts those of one plan, and lets a binding be rotated although it is full", async () => {
+  const { instances, quotas, used, create, platform, server, passUntil, phases } = await lab();
+  server.catalog = {
+    services: [
+      {
+        ...{ id: "postgres-id", name: "postgres", description: "d", bindable: true },
+        plans: ["small", "large"].map((name) => ({
+          ...{ id: `postgres-${name}-id`, name, description: name, binding_rotatable: true },
+        })),
+      },
+    ],
+  };
+  await platform.brokers.relist("acme", olga);
+  await create("a", "small");
+  await create("b", "large");
+  await quotas.set("few", { limit: 1, counts: "bindings", broker: "acme", plan: "postgres-large-id" }, olga);
+  for (const name of ["one", "two"]) await instances.bind(ref("a"), { name }, anna);
+  await instances.bind(ref("b"), { name: "one" }, anna);
+  await passUntil(100, async () => (await phases(ref("b"))).one === "bound");
+  await expect(instances.bind(ref("b"), { name: "two" }, anna)).rejects.toMatchObject({ code: "preflight-failed" });
+  // Both count until the old one is unbound.
+  await instances.rotate(ref("b"), "one", undefined, anna);
+  expect(await used()).toEqual({ few: 2 });
+});
+
+test("E10-49: of 64 binds at once as many are accepted as there is room for", async () => {
+  const { instances, quotas, used, create } = await lab();
+  await quotas.set("few", { limit: 10, counts: "bindings" }, olga);
+  for (const name of ["a", "b", "c", "d"]) await create(name, "small");
+  const wanted = Array.from({ length: 64 }, (_, number) => [`${"abcd"[number % 4]}`, `b${number}`] as const);
+  const bind = ([name, binding]: readonly [string, string]) => instances.bind(ref(name), { name: binding }, anna);
+  const asked = await Promise.allSettled(wanted.map(bind));
+  const accepted = asked.filter(({ status }) => status === "fulfilled").length;
+  expect(accepted).toBeLessThanOrEqual(10);
+  expect(await used()).toEqual({ few: accepted });
+  for (const one of wanted) await bind(one).catch(() => undefined);
+  expect(await used()).toEqual({ few: 10 });
 });

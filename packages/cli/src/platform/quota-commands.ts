@@ -9,12 +9,14 @@ import { printPage } from "./print-page.js";
 import { runPlatformCommand } from "./run-platform-command.js";
 import { showAnswer } from "./show-answer.js";
 
-/** `osbert platform quotas …`: how many instances a space may have. */
+/** `osbert platform quotas …`: how many instances and bindings a space may have. */
 export function registerQuotaCommands(platform: Command, surroundings: Surroundings): void {
   const quotas = platform
     .command("quotas")
-    .summary("list and set how many instances a space may have")
-    .description("How many instances a space may have. Operators set it; whoever sees a space is told what is used.");
+    .summary("list and set how many instances and bindings a space may have")
+    .description(
+      "How many instances and bindings a space may have. Operators set it; whoever sees a space is told what is used.",
+    );
 
   const list = quotas
     .command("list")
@@ -48,26 +50,30 @@ export function registerQuotaCommands(platform: Command, surroundings: Surroundi
 
   interface SetOptions extends PlatformOptions, NamedOffer {
     readonly limit: number;
+    readonly bindings?: boolean;
     readonly ofSpace?: string;
   }
   const set = quotas
     .command("set")
-    .summary("set how many instances a space may have")
+    .summary("set how many instances or bindings a space may have")
     .description("Sets a quota by its name. What is there stays, also if there is more of it.")
     .argument("<quota>", "its name")
     .requiredOption("--limit <number>", "so many instances of one space; 0 allows none", parseLimit)
+    .option("--bindings", "count bindings, and not instances")
     .option("--of-space <name>", "only of this space (else of each on its own)")
-    .option("--broker <name>", "count only instances of this broker")
-    .option("--service <name>", "count only instances of this service")
-    .option("--plan <name>", "count only instances of this plan of the service")
+    .option("--broker <name>", "count only what is of this broker")
+    .option("--service <name>", "count only what is of this service")
+    .option("--plan <name>", "count only what is of this plan of the service")
     .action((quota: string, options: SetOptions) =>
       runPlatformCommand(options, surroundings, `set the quota ${quota}`, async (session) => {
         const { limit, ofSpace: space, broker } = options;
-        const body = { limit, space, broker, ...(await offeredIds(session, options)) };
+        const counts = options.bindings ? "bindings" : "instances";
+        const body = { counts, limit, space, broker, ...(await offeredIds(session, options)) };
         return showAnswer(
           session,
           (ask) => ask("setQuota", { quota }, { body }),
-          (one) => `${one.name} allows ${one.limit} in ${one.space ?? "each space"}\n`,
+          (one) =>
+            `${one.name} allows ${one.limit} ${one.counts === "bindings" ? "bindings " : ""}in ${one.space ?? "each space"}\n`,
         );
       }),
     );
@@ -78,6 +84,7 @@ export function registerQuotaCommands(platform: Command, surroundings: Surroundi
       does: "two large databases in one space",
       command: "osbert platform quotas set shop-large --limit 2 --of-space shop --service database --plan large",
     },
+    { does: "a hundred bindings in every space", command: "osbert platform quotas set keys --limit 100 --bindings" },
   ]);
 
   const remove = quotas
@@ -100,7 +107,12 @@ export function registerQuotaCommands(platform: Command, surroundings: Surroundi
 const all = { limit: 500 };
 
 function countedOf(
-  { broker, offering, plan }: { readonly [name in "broker" | "offering" | "plan"]: string | null },
+  {
+    counts,
+    broker,
+    offering,
+    plan,
+  }: { readonly counts: string } & { readonly [name in "broker" | "offering" | "plan"]: string | null },
   names: ReadonlyMap<string, string>,
 ): string {
   const parts = [
@@ -108,7 +120,8 @@ function countedOf(
     offering && `service ${names.get(offering) ?? offering}`,
     plan && `plan ${names.get(plan) ?? plan}`,
   ].filter(Boolean);
-  return parts.length === 0 ? "all instances" : parts.join(", ");
+  if (parts.length === 0) return `all ${counts}`;
+  return counts === "bindings" ? `bindings: ${parts.join(", ")}` : parts.join(", ");
 }
 
 function parseLimit(text: string): number {

@@ -174,6 +174,12 @@ test("a quota is set by names, tells what is used, refuses what is too much, and
     status: 1,
     stderr: expect.stringContaining("few"),
   });
+  expect(await root("quotas", "set", "keys", "--limit", "0", "--bindings")).toMatchObject({
+    status: 0,
+    stdout: "keys allows 0 bindings in each space\n",
+  });
+  expect((await anna("quotas", "list")).stdout).toMatch(/^keys +all bindings +0 +0$/m);
+  expect(await anna("bind", "db", "app")).toMatchObject({ status: 1, stderr: expect.stringContaining("0 bindings") });
   expect(await root("quotas", "remove", "few")).toMatchObject({ status: 0, stdout: "few is removed\n" });
   expect((await anna("create", "other", "misbehaving", "good")).status).toBe(0);
 });

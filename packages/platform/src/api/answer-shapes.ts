@@ -299,8 +299,11 @@ export const freeze = object({
   ...heldBack,
 });
 
+const countedThings = choice(["instances", "bindings"]);
+
 export const quota = object({
   name: text,
+  counts: countedThings,
   space: described(nullable(text), "null: it holds for each space on its own."),
   broker: nullable(text),
   offering: described(nullable(text), "Its id."),
@@ -312,11 +315,12 @@ export const quota = object({
 
 export const quotaUsage = object({
   name: text,
+  counts: countedThings,
   broker: nullable(text),
   offering: nullable(text),
   plan: nullable(text),
   limit: number,
-  used: described(number, "Instances that count for it: those that are there, and those that are asked for."),
+  used: described(number, "What counts for it: what is there, and what is asked for."),
 });
 
 export const visibility = object({

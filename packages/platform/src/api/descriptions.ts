@@ -330,12 +330,13 @@ export const apiDescriptions = {
   },
   thaw: { summary: "Ends a freeze.", role: "operate", answer: nothing },
 
-  quotas: { summary: "How many instances spaces may have.", role: "operate", answer: page(quota) },
+  quotas: { summary: "How many instances and bindings spaces may have.", role: "operate", answer: page(quota) },
   setQuota: {
-    summary: "Sets a quota by its name. Instances that are there stay, also if it is lower than their number.",
+    summary: "Sets a quota by its name. What is there stays, also if there is more of it.",
     role: "operate",
     body: object({
-      limit: described(number, "Instances of one space: those that are there, and those that are asked for."),
+      limit: described(number, "Of one space: what is there, and what is asked for."),
+      counts: described(optional(choice(["instances", "bindings"])), "Missing: instances."),
       space: described(optional(text), "Missing: it holds for each space on its own."),
       broker: described(optional(text), "Missing: of any broker."),
       offering: described(optional(text), "Its id; missing: any."),

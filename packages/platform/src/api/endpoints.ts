@@ -269,8 +269,9 @@ export const endpoints: Readonly<Record<ApiRouteName, Endpoint>> = {
 
   quotas: ({ platform }) => ok({ items: platform.quotas.list().map(bodyOf.quota), next: null }),
   async setQuota(request) {
-    const { limit, space = null, broker = null, offering = null, plan = null } = bodyAs(request, "setQuota");
-    const wanted = { limit, space, broker, offering, plan };
+    const asked = bodyAs(request, "setQuota");
+    const { counts = "instances", limit, space = null, broker = null, offering = null, plan = null } = asked;
+    const wanted = { counts, limit, space, broker, offering, plan };
     return ok(bodyOf.quota(await request.platform.quotas.set(request.matched.quota, wanted, askingOf(request))));
   },
   async removeQuota(request) {

@@ -275,13 +275,13 @@ export const bodyOf = {
     ...{ space, instance, state, operation, message, tries },
   }),
 
-  quota: ({ name, space, broker, offering, plan, limit, by, at }: Quota): Body<"Quota"> => ({
-    ...{ name, space, broker, offering, plan, limit, by },
+  quota: ({ name, counts, space, broker, offering, plan, limit, by, at }: Quota): Body<"Quota"> => ({
+    ...{ name, counts, space, broker, offering, plan, limit, by },
     at: timeOf(at),
   }),
 
-  quotaUsage: ({ name, broker, offering, plan, limit, used }: QuotaUsage): Body<"QuotaUsage"> => ({
-    ...{ name, broker, offering, plan, limit, used },
+  quotaUsage: ({ name, counts, broker, offering, plan, limit, used }: QuotaUsage): Body<"QuotaUsage"> => ({
+    ...{ name, counts, broker, offering, plan, limit, used },
   }),
 
   visibility: ({ name, broker, offering, plan, spaces, by, at }: Visibility): Body<"Visibility"> => ({

@@ -28,7 +28,7 @@ import { resourceAfter, type Seen } from "./resource-after.js";
 export interface AdmissionsPorts {
   readonly journal: Journal;
   readonly brokers: BrokerPort;
-  readonly quotas: Pick<JournalQuotas, "reserve">;
+  readonly quotas: Pick<JournalQuotas, "reserve" | "countsBindings">;
   /** The word before originating identities, and in contexts. */
   readonly platformName: string;
   /** Ids at brokers: never one twice. */

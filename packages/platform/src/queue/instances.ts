@@ -311,7 +311,8 @@ export class JournalInstances implements Instances {
     const decide = (desk: Desk) => admitBind(desk, { ...wanted, serial: this.#admissions.isSerial(desk) });
     // Of a rotation: what became of an earlier successor, whatever its name is.
     const sees: Sees = predecessor === null ? { parts: [partOfBinding(name)] } : { partsUnder: ["binding/"] };
-    return this.#admissions.ask(ref, predecessor === null ? "bind" : "rotate", asked, asking, decide, sees);
+    if (predecessor !== null) return this.#admissions.ask(ref, "rotate", asked, asking, decide, sees);
+    return this.#admissions.ask(ref, "bind", asked, asking, decide, sees, await this.#bindingOf(ref, name));
   }
 
   #again(
@@ -390,6 +391,15 @@ export class JournalInstances implements Instances {
   async #countedOf(ref: InstanceRef, plan: string): Promise<Counted | undefined> {
     const data = instances.resource(await this.#journal.read(keyOf(ref)))?.data;
     return data == null ? undefined : { broker: data.broker, offering: data.offering.id, plan };
+  }
+
+  /** A successor is none: it takes the place of another, which goes when it is there (P-ROT-02). */
+  async #bindingOf(ref: InstanceRef, binding: string): Promise<Counted | undefined> {
+    if (!this.#ports.quotas.countsBindings(ref.space)) return undefined;
+    const view = await this.#reader.read(ref);
+    const plan = (view?.applied ?? view?.desired)?.plan.id;
+    if (view === undefined || plan === undefined) return undefined;
+    return { binding, broker: view.broker, offering: view.offering.id, plan };
   }
 
   async #planOf(ref: InstanceRef, plan: string) {

@@ -28,7 +28,7 @@ export interface QuotaVerdict {
   readonly findings: readonly PreflightFinding[];
   /** What is accepted later than this is not covered by it. `null`: no quota is concerned. */
   readonly until: number | null;
-  /** When the request is decided: from then on the instance counts itself, or there is none. */
+  /** When the request is decided: from then on what it asked for counts itself, or there is none. */
   release(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ const coveredMs = 4 * 60_000;
 const unconcerned: QuotaVerdict = { findings: [], until: null, release: async () => undefined };
 
 /**
- * Quotas are counted, not kept: an instance counts by what its own record says, so that a failure, a drop or an end releases it with the very commit
+ * Quotas are counted, not kept: an instance counts by what its own record says, and so do its bindings, so that a failure, a drop or an end releases it with the very commit
  * that says so (E6), and a killed process leaves nothing to put right. So that two requests do not both see the last place, each reserves one
  * first, in the journal of the space: in that order they count each other, until the instance counts itself.
  *
@@ -69,11 +69,19 @@ export class JournalQuotas implements Quotas {
   }
 
   list(): readonly Quota[] {
-    return this.#rules.list();
+    // One that was kept before bindings could be counted does not say what it counts.
+    return this.#rules.list().map((quota) => ({ ...quota, counts: quota.counts ?? "instances" }));
+  }
+
+  /** Whether bindings are counted in a space at all. */
+  countsBindings(space: string): boolean {
+    return quotasOf(this.#rules.list(), space).some(({ counts }) => counts === "bindings");
   }
 
   async set(name: string, wanted: WantedQuota, asking: Asking): Promise<Quota> {
-    const { space = null, broker = null, offering = null, plan = null, limit } = wanted;
+    const { counts = "instances", space = null, broker = null, offering = null, plan = null, limit } = wanted;
+    if (counts !== "instances" && counts !== "bindings")
+      throw new PlatformError("invalid", "a quota counts instances or bindings");
     if (space !== null && !isName(space)) throw new PlatformError("invalid", `the name of a space ${nameRule}`);
     for (const [what, text] of Object.entries({ broker, offering, plan }))
       if (text !== null && (typeof text !== "string" || text === "" || text.length > longestText))
@@ -81,7 +89,8 @@ export class JournalQuotas implements Quotas {
     if (!Number.isSafeInteger(limit) || limit < 0 || limit > largestLimit)
       throw new PlatformError("invalid", `the limit of a quota is a whole number up to ${largestLimit}`);
     const at = this.#ports.journal().now();
-    return this.#rules.set({ name, space, broker, offering, plan, limit, by: asking.by.actor.subject, at }, asking);
+    const by = asking.by.actor.subject;
+    return this.#rules.set({ name, counts, space, broker, offering, plan, limit, by, at }, asking);
   }
 
   remove(name: string, asking: Asking): Promise<void> {
@@ -91,15 +100,15 @@ export class JournalQuotas implements Quotas {
   async usage(space: string): Promise<readonly QuotaUsage[]> {
     const quotas = quotasOf(this.list(), space);
     const used = await this.#count(space, quotas);
-    return quotas.map((quota) => ({ ...quota, used: used.get(quota.name)?.size ?? 0 }));
+    return quotas.map((quota) => ({ ...quota, used: placesIn(used.get(quota.name) ?? new Map()) }));
   }
 
-  /** E10-49: reserves a place for an instance of this plan, where a quota has to say something to it. A dry run looks, and reserves nothing. */
+  /** E10-49: reserves a place for an instance of this plan, or a binding of it, where a quota has to say something to it. A dry run looks, and reserves nothing. */
   async reserve({ space, name }: InstanceRef, what: Counted, { by, dryRun = false }: Asking): Promise<QuotaVerdict> {
     const quotas = quotasOf(this.list(), space).filter((quota) => countsFor(quota, what));
     if (quotas.length === 0) return unconcerned;
     const id = this.#ports.newId();
-    const mine = { id, instance: name, broker: what.broker, offering: what.offering, plan: what.plan };
+    const mine = { id, instance: name, ...what };
     const { at, before } = await this.#enter(space, mine, by, dryRun);
     const release = async (): Promise<void> => {
       // Whoever cannot be told now forgets it when its time is over.
@@ -107,7 +116,7 @@ export class JournalQuotas implements Quotas {
     };
     try {
       const used = await this.#count(space, quotas);
-      const findings = quotas.flatMap((quota) => fullness(quota, name, used.get(quota.name) ?? new Set(), before));
+      const findings = quotas.flatMap((quota) => fullness(quota, mine, used.get(quota.name) ?? new Map(), before));
       return { findings, until: at + coveredMs, release };
     } catch (error) {
       await release();
@@ -126,7 +135,7 @@ export class JournalQuotas implements Quotas {
       const before = (resource?.data?.reservations ?? []).filter(({ at }) => now - at < reservedMs);
       if (isDry) return { result: { at: now, before } };
       if (before.length >= mostReservations)
-        throw new PlatformError("unavailable", "too many instances are asked for in this space at once; try again");
+        throw new PlatformError("unavailable", "too much is asked for in this space at once; try again");
       const data = { reservations: [...before, { ...mine, at: now }] };
       return { result: { at: now, before }, change: { data, gone: false } };
     });
@@ -143,9 +152,9 @@ export class JournalQuotas implements Quotas {
     await this.#ports.journal().transact(keys.reservations(space), leave, { by });
   }
 
-  /** Names of the instances of a space that count for each quota. Costs a read for each hundred of them. */
-  async #count(space: string, quotas: readonly Quota[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
-    const used = new Map(quotas.map(({ name }) => [name, new Set<string>()]));
+  /** By quota: the instances of a space that count for it, and how many places each of them takes. Costs a read for each hundred of them. */
+  async #count(space: string, quotas: readonly Quota[]): Promise<ReadonlyMap<string, Places>> {
+    const used = new Map(quotas.map(({ name }) => [name, new Map<string, number>()]));
     if (quotas.length === 0) return used;
     const named = quotas.map(({ broker }) => broker).filter((broker) => broker !== null);
     const brokers = named.length === quotas.length ? [...new Set(named)] : await this.#ports.brokers();
@@ -162,8 +171,10 @@ export class JournalQuotas implements Quotas {
           const { key, data, open } = instances.resource(found);
           const instance = instanceRef(key)?.name ?? key;
           const plans = plansOf(data, open);
-          for (const quota of quotas)
-            if (plans.some((isPlan) => counts(quota, data, isPlan))) used.get(quota.name)?.add(instance);
+          for (const quota of quotas) {
+            const places = placesOf(quota, data, plans);
+            if (places > 0) used.get(quota.name)?.set(instance, places);
+          }
         }
         if (page.next === null) break;
         after = page.next;
@@ -175,9 +186,24 @@ export class JournalQuotas implements Quotas {
 
 type IsPlan = (id: string) => boolean;
 
-function counts(quota: Quota, { broker, offering }: InstanceData, isPlan: IsPlan): boolean {
-  const plan = quota.plan === null || isPlan(quota.plan);
-  return plan && countsFor({ ...quota, plan: null }, { broker, offering: offering.id, plan: "" });
+/** By the name of the instance. */
+type Places = ReadonlyMap<string, number>;
+
+function placesIn(places: Places): number {
+  return [...places.values()].reduce((sum, some) => sum + some, 0);
+}
+
+/** How many places an instance takes in a quota. Its bindings are those of the plan that it has, until it has another. */
+function placesOf(
+  { counts, broker, offering, plan }: Quota,
+  data: InstanceData,
+  [present, ...later]: readonly IsPlan[],
+): number {
+  if (present === undefined) return 0;
+  const isOf = (broker === null || broker === data.broker) && (offering === null || offering === data.offering.id);
+  const plans = counts === "bindings" ? [present] : [present, ...later];
+  if (!isOf || (plan !== null && !plans.some((isPlan) => isPlan(plan)))) return 0;
+  return counts === "bindings" ? data.bindings : 1;
 }
 
 /**
@@ -200,18 +226,24 @@ function isOfPlan(path: string): boolean {
   return path === "/plan" || path === "*";
 }
 
-/** E10-50: whoever counts already stays, and takes no more, also if the limit is lower by now. */
+/**
+ * E10-50: whoever counts already stays, and takes no more, also if the limit is lower by now. A binding that has just been accepted counts twice until its
+ * reservation is gone: never too few.
+ */
 function fullness(
   quota: Quota,
-  instance: string,
-  used: ReadonlySet<string>,
+  mine: Omit<Reservation, "at">,
+  used: Places,
   before: readonly Reservation[],
 ): readonly PreflightFinding[] {
-  if (used.has(instance)) return [];
-  const others = new Set(used);
-  for (const reservation of before) if (countsFor(quota, reservation)) others.add(reservation.instance);
-  others.delete(instance);
-  if (others.size < quota.limit) return [];
-  const message = `the quota ${quota.name} allows ${quota.limit} instances here, and ${others.size} are there or asked for`;
+  const isBinding = quota.counts === "bindings";
+  if (!isBinding && used.has(mine.instance)) return [];
+  const placeOf = ({ instance, binding }: Omit<Reservation, "at">) => JSON.stringify([instance, binding]);
+  const reserved = before.filter((other) => countsFor(quota, other) && (isBinding || !used.has(other.instance)));
+  const places = new Set(reserved.map(placeOf));
+  places.delete(placeOf(mine));
+  const taken = placesIn(used) + places.size;
+  if (taken < quota.limit) return [];
+  const message = `the quota ${quota.name} allows ${quota.limit} ${quota.counts} here, and ${taken} are there or asked for`;
   return [{ severity: "error", rule: "quota", path: null, message }];
 }

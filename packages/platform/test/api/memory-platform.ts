@@ -326,7 +326,7 @@ const aCampaign: CampaignView = {
 const aTarget = { space: "team", instance: "db", operation: null, message: null, tries: 0 };
 
 const aQuota: Quota = {
-  ...{ name: "few", space: "team", broker: null, offering: null, plan: null },
+  ...{ name: "few", counts: "instances", space: "team", broker: null, offering: null, plan: null },
   ...{ limit: 3, by: "root", at: 0 },
 };
 
