@@ -573,6 +573,27 @@ test("a broker can be registered anew as soon as it is removed, although its cat
   await relisted;
 });
 
+test("a broker that is registered anew is followed by a process that was still beginning to follow the one before", async () => {
+  const server = await catalogServer();
+  const store = memoryStore();
+  const [hears, reads] = [gate(), gate()];
+  // It hears of the broker when that has a catalog, and reads that when the broker is gone.
+  const slow = interposedStore(store, async ({ method, args }, make) => {
+    if (method === "versions") await hears.opened;
+    if (method === "read" && JSON.stringify(args).includes("page/")) await reads.pass();
+    return make();
+  });
+  const [one, other] = [await startProcess(store), await startProcess(slow, { runs: false })];
+  await one.brokers.register("acme", at(server), asking);
+  hears.open();
+  await reads.reached;
+  await one.brokers.remove("acme", {}, asking);
+  await vi.waitFor(() => expect(other.port.client("acme")).toBeUndefined(), waiting);
+  reads.open();
+  await one.brokers.register("acme", at(server), asking);
+  await vi.waitFor(() => expect(other.port.plan("acme", "postgres-id", "postgres-small-id")).toBeDefined(), waiting);
+});
+
 test("P-AUTH-03: a broker with a certificate of its own authority that asks for the platform's", async () => {
   const [own, client] = [await certified("127.0.0.1"), await certified("platform")];
   const tls = { key: own.key, cert: own.certificate, ca: client.certificate, requestCert: true };
@@ -637,3 +658,19 @@ test("E10-39: secrets of a registration are neither told nor to be found in the 
   await process.stop();
   for (const name of await readdir(folder)) expect((await readFile(join(folder, name))).includes(secret)).toBe(false);
 });
+
+/** Whoever passes it waits until it is open. */
+function gate() {
+  let [open, reach] = [(): void => undefined, (): void => undefined];
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const reached = new Promise<void>((resolve) => {
+    reach = resolve;
+  });
+  const pass = () => {
+    reach();
+    return opened;
+  };
+  return { open: () => open(), opened, reached, pass };
+}

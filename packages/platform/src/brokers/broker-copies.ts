@@ -148,7 +148,11 @@ export class BrokerCopies {
   /** From now on there is a copy of it. Asked for twice, it is followed once. */
   follow(name: string): Promise<void> {
     if (this.#copies.has(name)) return Promise.resolve();
-    const begun = this.#beginning.get(name) ?? this.#begin(name).finally(() => this.#beginning.delete(name));
+    const beginning = this.#beginning.get(name);
+    if (beginning !== undefined) return beginning;
+    const begun = this.#begin(name).finally(() => {
+      if (this.#beginning.get(name) === begun) this.#beginning.delete(name);
+    });
     this.#beginning.set(name, begun);
     return begun;
   }
@@ -180,15 +184,17 @@ export class BrokerCopies {
       if (names.has(name) || brokerData(followed.value)?.removed === false) continue;
       followed.close();
       this.#copies.delete(name);
+      // It may still be at its first reading. Whoever has the name next is followed anew.
+      this.#beginning.delete(name);
     }
     this.#tell();
     await Promise.all([...names].map((name) => this.#persist(() => this.follow(name))));
   }
 
-  /** Until what is known is of the newest revision. A page may be missing because a newer one was written meanwhile. */
+  /** Until what is known is of the newest revision. A page may be missing because a newer one was written meanwhile, or the broker is gone. */
   async #readCatalog(copy: BrokerCopy): Promise<void> {
     await this.#persist(async () => {
-      while (copy.revision !== copy.data.catalog.revision && !this.#closing.signal.aborted) {
+      while (copy.revision !== copy.data.catalog.revision && this.#copies.get(copy.data.name) === copy) {
         const { revision, pages: count } = copy.data.catalog;
         const pages = await this.#pages(copy.data.name, revision, count);
         if (pages.length < count && copy.data.catalog.revision === revision)
