@@ -18,6 +18,7 @@ export type {
   InstanceView,
   JournalLine,
   OfferedService,
+  OfferingQuery,
   OperationView,
   Orphans,
   OrphanView,

@@ -259,6 +259,13 @@ export interface OfferedService {
   readonly plansLeft: readonly string[];
 }
 
+/** Offerings behind a place: in the order of brokers, names and ids. */
+export interface OfferingQuery {
+  readonly broker?: string;
+  readonly name?: string;
+  readonly after?: { readonly broker: string; readonly name: string; readonly id: string };
+}
+
 export interface Brokers {
   /** Resolves when the catalog was read once, or could not be. */
   register(name: string, wanted: RegisterBroker, asking: Asking): Promise<BrokerView>;
@@ -270,6 +277,8 @@ export interface Brokers {
   read(name: string): Promise<BrokerView | undefined>;
   list(): Promise<readonly BrokerView[]>;
   offerings(broker?: string): readonly OfferedService[];
+  /** In order, as they are asked for: whoever takes a page looks at no more than that. */
+  offeringsBehind(query: OfferingQuery): Iterable<OfferedService>;
 }
 
 export interface Orphans {

@@ -303,6 +303,25 @@ test("a catalog of 15,000 plans is taken and one of more than 20,000 is not", as
   expect(port.plan("acme", "big-id", "big-plan-14999-id")).toBeDefined();
 });
 
+test("offerings are told in the order of brokers, names and ids, from any place on", async () => {
+  const { brokers } = await startProcess();
+  const catalog = catalogOf({ redis: ["p"], "a b": ["p"], a: ["p"], 'a"': ["p"] });
+  for (const name of ["two", "one"]) await brokers.register(name, at(await catalogServer({ catalog })), asking);
+  const all = [...brokers.offeringsBehind({})].map(({ broker, offering: { name, id } }) => ({ broker, name, id }));
+  expect(all.map(({ broker, name }) => `${broker} ${name}`)).toEqual([
+    ...["one a", "one a b", 'one a"', "one redis"],
+    ...["two a", "two a b", 'two a"', "two redis"],
+  ]);
+  const told = (query: Parameters<typeof brokers.offeringsBehind>[0]) =>
+    [...brokers.offeringsBehind(query)].map(({ broker, offering: { name, id } }) => ({ broker, name, id }));
+  for (const [at, after] of all.entries()) expect(told({ after })).toEqual(all.slice(at + 1));
+  expect(told({ name: "redis", after: { broker: "one", name: "redis", id: "redis-id" } })).toEqual([all[7]]);
+  expect(told({ broker: "one", name: "a" })).toEqual([all[0]]);
+  // A place of which nothing is left.
+  expect(told({ after: { broker: "one", name: "b", id: "" } })).toEqual(all.slice(3));
+  expect(told({ after: { broker: "onf", name: "z", id: "" } })).toEqual(all.slice(4));
+});
+
 test("the secret of a dashboard client is neither kept nor told", async () => {
   const catalog = catalogOf({ postgres: ["small"] });
   Object.assign(catalog.services[0] ?? {}, { dashboard_client: { id: "d", secret: "s3cret" } });

@@ -3,6 +3,7 @@ import type { Followed, Journal, Json } from "@osbert/journal";
 import type { ServicePlan } from "@osbert/protocol";
 import type { Client } from "@osbert/protocol/client";
 import { offeringsIn } from "../decisions/next-catalog.js";
+import { firstBehind, inOrder, type OfferingPlace } from "../decisions/offering-order.js";
 import { type BrokerData, brokerRecords, type CatalogPage, type OfferingRecord } from "../records/broker-record.js";
 import { keys } from "../records/keys.js";
 import { brokerClient, isSameAddress } from "./broker-client.js";
@@ -27,7 +28,9 @@ interface BrokerCopy {
   client: Client;
   revision: number;
   offerings: ReadonlyMap<string, KnownOffering>;
-  /** What left the catalog may have had the name of what is there now. */
+  /** The same in their order. */
+  sorted: readonly OfferingRecord[];
+  /** What left the catalog may have had the name of what is there now. Each in their order. */
   byName: ReadonlyMap<string, readonly OfferingRecord[]>;
 }
 
@@ -100,6 +103,18 @@ export class BrokerCopies {
     return [...(this.#copies.get(name)?.offerings.values() ?? [])].map(({ record }) => record);
   }
 
+  /** In their order, those behind a place, all or of one name. Whoever asks for some of them looks at no others. */
+  *offeringsBehind(
+    broker: string,
+    place: OfferingPlace | undefined,
+    name: string | undefined,
+  ): Generator<OfferingRecord> {
+    const copy = this.#copies.get(broker);
+    const records = (name === undefined ? copy?.sorted : copy?.byName.get(name)) ?? [];
+    const from = place === undefined ? 0 : firstBehind(records, place);
+    for (let at = from; at < records.length; at++) yield records[at] as OfferingRecord;
+  }
+
   /** Those with this id or name: few, however many there are. */
   offeringsCalled(name: string, idOrName: string): readonly OfferingRecord[] {
     const copy = this.#copies.get(name);
@@ -162,7 +177,15 @@ export class BrokerCopies {
     const data = brokerData(followed.value);
     if (data === undefined || this.#closing.signal.aborted) return followed.close();
     const client = brokerClient(data);
-    const copy: BrokerCopy = { followed, data, client, revision: 0, offerings: new Map(), byName: new Map() };
+    const copy: BrokerCopy = {
+      followed,
+      data,
+      client,
+      revision: 0,
+      offerings: new Map(),
+      sorted: [],
+      byName: new Map(),
+    };
     this.#copies.set(name, copy);
     followed.onChange((value) => this.#learn(copy, brokerData(value)));
     await this.#readCatalog(copy);
@@ -202,7 +225,8 @@ export class BrokerCopies {
         if (pages.length < count) continue;
         const records = offeringsIn(pages);
         copy.offerings = new Map(records.map((record) => [record.offering.id, known(record)]));
-        copy.byName = namedIn(records);
+        copy.sorted = inOrder(records);
+        copy.byName = namedIn(copy.sorted);
         copy.revision = revision;
       }
     });

@@ -1,7 +1,7 @@
 import type { Journal, TypedChange, TypedDecide } from "@osbert/journal";
 import { changedBroker, newBroker } from "../decisions/register-broker.js";
 import { PlatformError } from "../errors.js";
-import type { Asking, Brokers, BrokerView, OfferedService, RegisterBroker } from "../platform.js";
+import type { Asking, Brokers, BrokerView, OfferedService, OfferingQuery, RegisterBroker } from "../platform.js";
 import { type BrokerData, type BrokerShape, brokerRecords, type OfferingRecord } from "../records/broker-record.js";
 import { keys } from "../records/keys.js";
 import { isName } from "../records/name.js";
@@ -127,6 +127,15 @@ export class Registrations implements Brokers {
     return this.#offered(broker, (name) => copies.offerings(name));
   }
 
+  *offeringsBehind({ broker, name, after }: OfferingQuery): Generator<OfferedService> {
+    const { copies } = this.#ports;
+    for (const one of broker === undefined ? copies.names() : [broker]) {
+      if (after !== undefined && one < after.broker) continue;
+      const place = one === after?.broker ? after : undefined;
+      for (const record of copies.offeringsBehind(one, place, name)) yield offeredBy(one, record);
+    }
+  }
+
   /** Those that a user may mean: with this id or name. */
   offeringsCalled(broker: string | undefined, idOrName: string): readonly OfferedService[] {
     const { copies } = this.#ports;
@@ -138,12 +147,7 @@ export class Registrations implements Brokers {
     offeringsOf: (name: string) => readonly OfferingRecord[],
   ): readonly OfferedService[] {
     const names = broker === undefined ? this.#ports.copies.names() : [broker];
-    return names.flatMap((name) =>
-      offeringsOf(name).map(({ offering, leftAt, plansLeft: left }) => {
-        const plansLeft = Object.keys(left);
-        return { broker: name, offering, leftAt, plansLeft };
-      }),
-    );
+    return names.flatMap((name) => offeringsOf(name).map((record) => offeredBy(name, record)));
   }
 
   async #refuseWhatIsLeft(name: string): Promise<void> {
@@ -195,6 +199,10 @@ export class Registrations implements Brokers {
       waiting: this.#ports.breaker.isPaused(name),
     };
   }
+}
+
+function offeredBy(broker: string, { offering, leftAt, plansLeft }: OfferingRecord): OfferedService {
+  return { broker, offering, leftAt, plansLeft: Object.keys(plansLeft) };
 }
 
 /** A name from outside: what cannot be one is not there. */

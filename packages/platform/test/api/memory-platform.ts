@@ -171,6 +171,14 @@ export function memoryPlatform() {
       list: async () => [...brokers.values()],
       offerings: (broker) =>
         ["one", "other"].filter((name) => broker === undefined || name === broker).flatMap((name) => offeredBy(name)),
+      offeringsBehind: ({ broker, name, after }) => {
+        const all = ["one", "other"].flatMap((one) => offeredBy(one));
+        const from = all.findIndex((one) => one.broker === after?.broker && one.offering.name === after.name) + 1;
+        return all
+          .slice(from)
+          .filter((one) => broker === undefined || one.broker === broker)
+          .filter((one) => name === undefined || one.offering.name === name);
+      },
     },
     rotations: { due: async () => ({ items: [aRotation], next: null }) },
     campaigns: {
