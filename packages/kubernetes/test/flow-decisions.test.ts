@@ -133,3 +133,15 @@ test("a clock that was set back by hours makes nothing wait for hours", () => {
   const pass = decidePass(stored, observed({ broker: { ...brokerSeen, ready, address: null } }), facts);
   expect(pass.dueAt).toBe(now + defaultFlowSettings.lingerMs);
 });
+
+test("a Broker that others use is looked at again and again, and nothing is written for that", () => {
+  const broker = { ...absentBroker(0), state: "lingering", uid: "b", lingerUntil: now - hourMs } as const;
+  const data = { ...newNamespace("ns"), broker, policyTrouble: null };
+  const ready = { status: "True", reason: "Ready", message: "" } as const;
+  const seen = { ...subscription, name: "default", namespace: "ns", uid: "b", epoch: "0", class: null };
+  const looked = observed({ broker: { ...seen, ready, address: null } });
+  const stored = { data, flows: new Map(), wires: new Map() };
+  expect(decidePass(stored, looked, facts).asks).toBe(true);
+  const pass = decidePass(stored, looked, { ...facts, evidence: { kind: "used" } });
+  expect(pass).toMatchObject({ change: null, actions: [], dueAt: now + defaultFlowSettings.lingerMs });
+});

@@ -48,8 +48,12 @@ async function start(settings: Partial<FlowSettings> = {}, service: object = {})
     return ended();
   };
   const stored = async () => namespaceResource.resource(await broker.broker.journal.read(namespaceKey("shop")))?.data;
+  const remove = async () => {
+    const query = new URLSearchParams({ service_id: "sales", plan_id: "sales-events", accepts_incomplete: "true" });
+    expect((await broker.ask("DELETE", `${path}?${query}`)).status).toBe(202);
+  };
   const subscription = () => world.all(kinds.subscription)[0] as { spec: { delivery?: object } } | undefined;
-  return { ...broker, world, path, ended, change, stored, subscription };
+  return { ...broker, world, path, ended, change, remove, stored, subscription };
 }
 
 test("an update that says nothing of the delivery leaves it as it was", async () => {
@@ -68,4 +72,20 @@ test("a change to a plan with events that fails leaves an instance without event
     verb === "apply" && kind === kinds.subscription ? new ClusterError("invalid", "not so") : undefined;
   expect(await change("PATCH", "events", { delivery: { retry: 5 } })).toMatchObject({ state: "failed" });
   expect((await stored())?.holders).toEqual([]);
+});
+
+test("a Broker of which cannot be found out whether others use it stays, and holds up nothing else", async () => {
+  const { change, remove, ended, stored, broker, world } = await start();
+  expect(await change("PUT", "events")).toMatchObject({ state: "succeeded" });
+  world.fails = (verb, kind) => {
+    if (verb === "list" && kind === kinds.trigger) return new ClusterError("forbidden");
+    return verb === "remove" && kind === kinds.subscription ? new ClusterError("unavailable") : undefined;
+  };
+  await remove();
+  await until("the Triggers to be asked for", async () => world.calls.includes("list triggers"));
+  world.fails = (verb, kind) => (verb === "list" && kind === kinds.trigger ? new ClusterError("forbidden") : undefined);
+  expect(await ended()).toMatchObject({ state: "succeeded" });
+  const [follow] = (await broker.journal.read(namespaceKey("shop")))?.open ?? [];
+  expect(follow?.failures).toBe(0);
+  expect((await stored())?.broker.state).toBe("lingering");
 });

@@ -9,7 +9,8 @@ import { repairAt, repairedAgain } from "./repairs.js";
 /** What was asked of the cluster itself, not of a copy, about a Broker that nobody needs any more. */
 export type Evidence =
   | { readonly kind: "unused"; readonly uid: string; readonly resourceVersion: string }
-  | { readonly kind: "used"; readonly why: string }
+  /** Or it could not be found out. */
+  | { readonly kind: "used" }
   | { readonly kind: "gone" };
 
 export interface NextBroker {
@@ -140,10 +141,8 @@ function lingering(
   if (now < until) return { ...still(broker), dueAt: until };
   if (evidence === undefined) return { ...still(broker), asks: true };
   if (evidence.kind === "gone") return still(absentBroker(broker.epoch));
-  if (evidence.kind === "used") {
-    const lingerUntil = now + longestMs;
-    return { ...still({ ...broker, lingerUntil }), dueAt: lingerUntil };
-  }
+  // Nothing is written: it may be used for years.
+  if (evidence.kind === "used") return { ...still(broker), dueAt: now + longestMs };
   const { uid, resourceVersion } = evidence;
   // Another one has taken its place, and the copy does not know it yet.
   if (uid !== seen.uid) return { ...still(broker), dueAt: now + 1_000 };

@@ -1,6 +1,7 @@
 import { instanceKey } from "@osbert/broker";
 import { type Journal, RetryLater, type TypedKind, type TypedOperation, type TypedResource } from "@osbert/journal";
 import type { Cluster } from "../cluster/cluster.js";
+import { ClusterError } from "../cluster/cluster-error.js";
 import { decidePass, type Pass, type StoredNamespace } from "../flows/decide-pass.js";
 import { isOwn } from "../flows/desired-objects.js";
 import {
@@ -175,11 +176,23 @@ async function commit(
   return pass;
 }
 
+/** What cannot be found out holds up nothing else that there is to do: the Broker stays, and is asked for again later. */
+async function askForBroker(ports: FollowNamespacePorts, namespace: string, signal: AbortSignal): Promise<Evidence> {
+  try {
+    return await useOfBroker(ports, namespace, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ClusterError)) throw error;
+    ports.tell({ kind: "cluster refused", namespace, what: "broker", name: ports.settings.brokerName, error });
+    return { kind: "used" };
+  }
+}
+
 /**
  * Whether somebody else uses a Broker that no flow needs: asked of the cluster itself, because a copy may lack a Trigger that was made a moment ago.
  * A Broker with Triggers holds others' events.
  */
-async function askForBroker(
+async function useOfBroker(
   { cluster, settings }: FollowNamespacePorts,
   namespace: string,
   signal: AbortSignal,
@@ -187,12 +200,10 @@ async function askForBroker(
   const { brokerName, deleteBroker } = settings;
   const seen = await cluster.read(kinds.broker, { namespace, name: brokerName }, { signal });
   if (seen === undefined) return { kind: "gone" };
-  if (!isOwn(seen, settings)) return { kind: "used", why: "it is another one's by now" };
+  if (!isOwn(seen, settings)) return { kind: "used" };
   if (deleteBroker === "whenUnused") {
-    for await (const { metadata, spec } of cluster.list(kinds.trigger, { namespace, signal })) {
-      if (isRecord(spec) && spec.broker === brokerName)
-        return { kind: "used", why: `the Trigger ${metadata.name} is on it` };
-    }
+    for await (const { spec } of cluster.list(kinds.trigger, { namespace, signal }))
+      if (isRecord(spec) && spec.broker === brokerName) return { kind: "used" };
   }
   const { uid = "", resourceVersion = "" } = seen.metadata;
   return { kind: "unused", uid, resourceVersion };
