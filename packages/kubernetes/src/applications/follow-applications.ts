@@ -53,6 +53,8 @@ export interface AppliedChange {
 /** If nothing hurries it. */
 const everyMs = 60_000;
 const againMs = 2_000;
+/** Then another operation goes on: a journal keeps all entries of one that is open, and this one would be for years. */
+const renewedAfterMs = 24 * 60 * 60 * 1_000;
 
 /**
  * The operation that keeps what was seen of applications: one process of all does it, at a time, by what it sees itself. The order of effects: what came
@@ -63,6 +65,9 @@ export function followApplications(ports: FollowApplicationsPorts): TypedKind<Ca
   return {
     deadlineMs: null,
     run: (operation) => operation.poll("watching", ({ signal }) => followOnce(ports, operation, signal), { everyMs }),
+    settle: (_catalog, _operation, { kind }) => ({
+      accept: [{ kind: catalogKind, ...(kind !== "succeeded" && { delayMs: everyMs }) }],
+    }),
   };
 }
 
@@ -78,7 +83,7 @@ async function followOnce(
   const { journal, rules } = ports;
   const now = journal().now();
   const change = reconcileApplications(stored, watched.seen, rules, now);
-  if (change === null) return undefined;
+  if (change === null) return now - operation.acceptedAt >= renewedAfterMs ? null : undefined;
   const applied = await apply(ports, operation, stored, change, now, signal);
   await copy.refresh();
   ports.told?.(applied);

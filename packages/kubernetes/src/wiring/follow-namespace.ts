@@ -38,6 +38,8 @@ type FollowOperation = TypedOperation<NamespaceShape, typeof followKind>;
 
 /** Not sooner, however much there is to do: what was done has to be seen first. */
 const leastPauseMs = 200;
+/** Then another operation goes on: a journal keeps all entries of one that is open, and this one would be for years. */
+const renewedAfterMs = 24 * 60 * 60 * 1_000;
 /** What no journal could keep, or a person has cancelled, is begun again after so long. */
 const failedAgainMs = 60_000;
 
@@ -63,7 +65,8 @@ export function followNamespace(ports: FollowNamespacePorts): TypedKind<Namespac
   };
 }
 
-function isHeld({ holders, broker, released }: NamespaceShape["data"]): boolean {
+/** Something is to be followed; beside it, only what is left of wires. */
+export function isHeld({ holders, broker, released }: NamespaceShape["data"]): boolean {
   return holders.length > 0 || broker.state !== "absent" || Object.keys(released).length > 0;
 }
 
@@ -110,6 +113,7 @@ async function followOnce(
     memories.delete(namespace);
     return null;
   }
+  if (isHeld(data) && now - operation.acceptedAt >= renewedAfterMs) return null;
   throw new RetryLater("until something changes", { afterMs: againMs });
 }
 
