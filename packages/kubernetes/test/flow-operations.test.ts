@@ -1,7 +1,11 @@
+import type { Store } from "@osbert/journal";
+import { memoryStore } from "@osbert/journal/memory";
 import { expect, test } from "vitest";
 import { until } from "../../../tools/until.js";
 import { applicationKinds } from "../src/applications/application-kinds.js";
+import { catalogKey } from "../src/applications/catalog-records.js";
 import { ClusterError } from "../src/cluster/cluster-error.js";
+import { namespaceLabel, ownLabels } from "../src/flows/desired-objects.js";
 import { namespaceKey, namespaceResource } from "../src/flows/flow-record.js";
 import type { FlowSettings } from "../src/flows/flow-settings.js";
 import { defaultFlowSettings, kinds } from "../src/flows/flow-settings.js";
@@ -13,9 +17,20 @@ const { osbert } = applicationKinds;
 const integration = defaultFlowSettings.integrationNamespace;
 const api = { name: "orders", gatewayUrl: "http://gateway.example" };
 
+interface Started {
+  readonly world?: MemoryKnative;
+  readonly settings?: Partial<FlowSettings>;
+  readonly store?: Store;
+  readonly service?: object;
+}
+
 /** A broker whose namespace `shop` was granted the application `commerce`, with its service `sales` of events and an API. */
-async function start(settings: Partial<FlowSettings> = {}, service: object = {}) {
-  const world = new MemoryKnative();
+async function start({
+  world = new MemoryKnative(),
+  settings = {},
+  store = memoryStore(),
+  service = {},
+}: Started = {}) {
   world.put(kinds.namespace, { name: "shop" });
   world.put(
     osbert.applications,
@@ -30,7 +45,7 @@ async function start(settings: Partial<FlowSettings> = {}, service: object = {})
   );
   const { cluster } = world;
   const wiring = createWiring({ cluster, settings: { lingerMs: 50, mirror: false, ...settings } });
-  const broker = await startEventBroker({ cluster, wiring });
+  const broker = await startEventBroker({ cluster, wiring, store });
   await until("the catalog is known", async () => (await broker.plans("shop")).length === 3);
   const path = "/shop/v2/service_instances/one";
   const ended = async () => {
@@ -88,4 +103,52 @@ test("a Broker of which cannot be found out whether others use it stays, and hol
   const [follow] = (await broker.journal.read(namespaceKey("shop")))?.open ?? [];
   expect(follow?.failures).toBe(0);
   expect((await stored())?.broker.state).toBe("lingering");
+});
+
+const dayMs = 24 * 60 * 60 * 1_000;
+
+/** A store whose clock can be put forward, for the next process. */
+function storeInTime() {
+  const time = { aheadMs: 0 };
+  return { time, store: memoryStore({ clock: () => Date.now() + time.aheadMs }) };
+}
+
+test("whoever follows a namespace or the applications is relieved every day, so that what was noted can go some time", async () => {
+  const { time, store } = storeInTime();
+  const { change, stop, world } = await start({ store });
+  expect(await change("PUT", "events")).toMatchObject({ state: "succeeded" });
+  await stop();
+  time.aheadMs = 2 * dayMs;
+  const { broker, stored } = await start({ world, store });
+  for (const key of [namespaceKey("shop"), catalogKey])
+    await until("another operation to follow", async () => {
+      const kindsOf = (await broker.journal.entries(key, { after: 0, limit: 1_000 })).map(({ kind }) => kind);
+      return kindsOf.filter((kind) => kind === "accepted").length === 2 && kindsOf.includes("settled");
+    });
+  expect((await stored())?.broker.state).toBe("present");
+  expect((await broker.journal.read(namespaceKey("shop")))?.open).toHaveLength(1);
+});
+
+test("a namespace where all is over is not looked at because of news", async () => {
+  const { time, store } = storeInTime();
+  const first = await start({ store, settings: { deleteBroker: "never" } });
+  expect(await first.change("PUT", "events")).toMatchObject({ state: "succeeded" });
+  await first.remove();
+  await first.ended();
+  await first.stop();
+  time.aheadMs = 2 * dayMs;
+  const { world } = first;
+  const second = await start({ world, store, settings: { deleteBroker: "never" } });
+  const shop = async () => second.broker.journal.read(namespaceKey("shop"));
+  await until("all to be over", async () => (await shop())?.open.length === 0);
+  const { seq } = (await shop()) ?? {};
+  world.put(kinds.namespace, { name: "shop" });
+  // Its news come after those of the other.
+  world.put(kinds.broker, { name: "default", namespace: "stray", labels: ownLabels(defaultFlowSettings) });
+  world.put(kinds.subscription, {
+    ...{ name: "stray", namespace: integration },
+    labels: { ...ownLabels(defaultFlowSettings), [namespaceLabel]: "stray" },
+  });
+  await until("the stray to go", async () => world.all(kinds.subscription).length === 0);
+  expect((await shop())?.seq).toBe(seq);
 });

@@ -1,5 +1,5 @@
 import { instanceKey, type PlanDefinition } from "@osbert/broker";
-import type { Journal } from "@osbert/journal";
+import type { Journal, TypedResource } from "@osbert/journal";
 import { flowAdmin } from "../admin/flow-admin.js";
 import type { Wiring, WiringPorts } from "../applications/wiring.js";
 import type { Cluster } from "../cluster/cluster.js";
@@ -10,6 +10,7 @@ import {
   conditionOf,
   flowPart,
   followKind,
+  type NamespaceShape,
   namespaceKey,
   namespaceKeyPrefix,
   namespaceResource,
@@ -20,7 +21,7 @@ import type { FlowEvent, FlowObserver } from "../watch/flow-event.js";
 import { flowAdminPorts } from "./flow-admin-ports.js";
 import { type FlowFunctionsPorts, flowFunctions } from "./flow-functions.js";
 import { FlowWatches } from "./flow-watches.js";
-import { followNamespace } from "./follow-namespace.js";
+import { followNamespace, isHeld } from "./follow-namespace.js";
 import { byEventFlow, hurryWaiting } from "./hurry-waiting.js";
 import { WakeUps } from "./wake-ups.js";
 
@@ -118,13 +119,13 @@ function eventsPlan({
 /** Whoever follows the namespace looks now. Where nobody does and an object of ours is left, somebody begins to: it was made by a process that came late. */
 async function lookAt(journal: Journal, namespace: string, isOurs: boolean): Promise<void> {
   const key = namespaceKey(namespace);
-  if (!isOurs && (await journal.read(key)) === undefined) return;
+  if (!isOurs && !isFollowed(namespaceResource.resource(await journal.read(key)))) return;
   await journal.transact(
     key,
     namespaceResource.decide((resource) => {
-      if (resource !== undefined && resource.data !== null) return { result: null, change: followed(resource) };
+      if (isFollowed(resource)) return { result: null, change: followed(resource) };
       if (!isOurs) return { result: null };
-      return { result: null, change: { data: newNamespace(namespace), ...followed(resource) } };
+      return { result: null, change: { data: resource?.data ?? newNamespace(namespace), ...followed(resource) } };
     }),
     { by: byEventFlow },
   );
@@ -146,6 +147,12 @@ async function wakeWaiting(journal: Journal, namespace: string): Promise<void> {
   }
 }
 
+/** Of one where all is over, the record stays for a while: it is no reason to look. */
+function isFollowed(resource: TypedResource<NamespaceShape> | undefined): boolean {
+  if (resource === undefined || resource.data === null) return false;
+  return resource.open.length > 0 || isHeld(resource.data);
+}
+
 const namespacesAtOnce = 100;
 
 async function* flowing(journal: Journal, applications: ReadonlySet<string> | "all"): AsyncGenerator<string, void> {
@@ -153,8 +160,9 @@ async function* flowing(journal: Journal, applications: ReadonlySet<string> | "a
     const query = { prefix: namespaceKeyPrefix, limit: namespacesAtOnce, ...(after !== undefined && { after }) };
     const { items, next } = await journal.find(query);
     for (const item of items) {
-      const { data } = namespaceResource.resource(item);
-      if (data === null) continue;
+      const resource = namespaceResource.resource(item);
+      if (!isFollowed(resource)) continue;
+      const { data } = resource;
       if (applications === "all" || data.applications.some((name) => applications.has(name))) yield data.namespace;
     }
     if (next === null) return;
