@@ -105,6 +105,15 @@ test("a Broker of which cannot be found out whether others use it stays, and hol
   expect((await stored())?.broker.state).toBe("lingering");
 });
 
+test("what an application's own schema lets through is no delivery unless it is one", async () => {
+  const { change, subscription } = await start({ service: { parameters: { type: "object" } } });
+  const delivery = { retry: 1_000_000_000, deadLetterSink: { uri: "http://other.example" }, carrier: "express" };
+  expect(await change("PUT", "events", { delivery })).toMatchObject({ state: "succeeded" });
+  expect(subscription()?.spec.delivery).toBeUndefined();
+  expect(await change("PATCH", "events", { delivery: { retry: 3 } })).toMatchObject({ state: "succeeded" });
+  expect(subscription()?.spec.delivery).toEqual({ retry: 3 });
+});
+
 const dayMs = 24 * 60 * 60 * 1_000;
 
 /** A store whose clock can be put forward, for the next process. */

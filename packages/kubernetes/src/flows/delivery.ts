@@ -1,3 +1,4 @@
+import { compileSchema } from "@osbert/server/schemas";
 import type { Delivery } from "./flow-record.js";
 import { isRecord } from "./observed.js";
 
@@ -32,12 +33,16 @@ export const deliverySchema = {
   },
 } as const;
 
-/** What was asked for, as a Subscription takes it. `null`: nothing was. */
+const check = compileSchema(deliverySchema, "delivery");
+
+/**
+ * What was asked for, as a Subscription takes it. `null`: nothing was. Parameters of an application with a schema of its own were held against that
+ * alone: what is no delivery by our schema may be a word of the application's, and is none here.
+ */
 export function toDelivery(parameters: unknown, namespace: string): Delivery | null {
   const asked = isRecord(parameters) ? parameters.delivery : undefined;
-  if (!isRecord(asked)) return null;
+  if (!isRecord(asked) || check(asked) !== null) return null;
   const { deadLetterSink: sink, ...rest } = asked;
-  // Checked against the schema before.
   const delivery = rest as Delivery;
   if (!isRecord(sink)) return Object.keys(delivery).length === 0 ? null : delivery;
   const {
