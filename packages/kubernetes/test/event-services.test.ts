@@ -139,6 +139,39 @@ describe("a broker of what applications offer", () => {
     await until("the namespace is gone", async () => ["404", ""].includes((await again.plans("shop")).join()));
   });
 
+  test("an instance can be deleted after its application was registered anew, under another id", async () => {
+    const { world, ask, sees, made } = await start({ mapping: "applications" });
+    const register = (applicationId: string, id: string) =>
+      world.put(kyma.applications, "commerce", {
+        compassMetadata: { applicationId },
+        services: [{ id, name: id, entries: [events] }],
+      });
+    register("before", "a");
+    grant(world, "shop", "commerce");
+    await sees("shop", ["a"]);
+    const ids = { service_id: "before", plan_id: "a" };
+    const path = "/shop/v2/service_instances/i";
+    expect((await ask("PUT", path, { body: { ...ids, organization_guid: "o", space_guid: "s" } })).status).toBe(201);
+    register("after", "b");
+    await sees("shop", ["b"]);
+    expect((await ask("DELETE", `${path}?${new URLSearchParams(ids)}`)).status).toBe(200);
+    expect(made).toContain("deprovision commerce a events gone");
+  });
+
+  test("an instance can be deleted after a resource of the other kind has come to describe its application", async () => {
+    const { world, sees, provision, deprovision, made } = await start();
+    application(world, "commerce", ["a"]);
+    grant(world, "shop", "commerce");
+    await sees("shop", ["a-plan"]);
+    expect((await provision("shop", "i", "a")).status).toBe(201);
+    world.put(osbert.applications, "commerce", { services: [{ id: "b", name: "b", events: true }] });
+    world.put(osbert.grants, "commerce", { application: "commerce" }, "shop");
+    world.delete(kyma.applications, "commerce");
+    await sees("shop", ["b-events"]);
+    expect((await deprovision("shop", "i", "a")).status).toBe(200);
+    expect(made).toContain("deprovision commerce a events gone");
+  });
+
   test("of two with one id the first has it, and what cannot be offered is told and holds up nothing", async () => {
     const { world, source, sees } = await start();
     application(world, "second", ["a"]);

@@ -14,6 +14,7 @@ import {
   type GrantRecord,
   presentServices,
   type StoredCatalog,
+  wholeIds,
 } from "./catalog-records.js";
 import { type AppliedChange, followApplications, hurryApplications, isUrgent } from "./follow-applications.js";
 import {
@@ -289,7 +290,7 @@ function indexOf(stored: StoredCatalog, mapping: CatalogMapping): Index {
   const applicationsOf = new Map<string, string[]>();
   const records = [...stored.applications.values()].sort(firstThere);
   for (const record of records) {
-    const { name, kind, externalId } = record.application;
+    const { name, kind } = record.application;
     for (const { service, since } of presentServices(record)) {
       const owner = owners.get(service.id);
       if (owner === undefined || since < owner.since) owners.set(service.id, { name, since });
@@ -302,8 +303,13 @@ function indexOf(stored: StoredCatalog, mapping: CatalogMapping): Index {
         if (!contents.has(key)) contents.set(key, content);
       }
     };
-    for (const { service } of record.services) known(service.id, kind === "kyma" ? "services-1" : "own-1");
-    if (externalId !== null) known(externalId, "applications-1");
+    for (const { service, removedAt } of record.services) {
+      const [own, other] = kind === "kyma" ? ["services-1", "own-1"] : ["own-1", "services-1"];
+      known(service.id, own);
+      // It may be of a time when the other kind described the application.
+      if (removedAt !== null) known(service.id, other);
+    }
+    for (const id of wholeIds(record)) known(id, "applications-1");
   }
   // What is offered is what its instances are of, whoever else had the id, or wants it.
   for (const { id, plans } of offer.services)

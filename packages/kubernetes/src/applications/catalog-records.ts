@@ -61,6 +61,8 @@ export function grantPart({ namespace, kind, name }: Pick<Grant, "namespace" | "
 /** An application, with what it offered before: that is kept for as long as there are instances of it. */
 export interface ApplicationRecord {
   readonly application: Omit<Application, "services">;
+  /** External ids that it had before, the latest first: instances know them as the ids of their services. Missing: none. */
+  readonly formerIds?: readonly string[];
   /** Of the resource. */
   readonly generation: number;
   /** When it was first seen. Of two that want the same, the one that came first has it. */
@@ -97,4 +99,9 @@ export interface StoredCatalog {
 /** What an application offers now. */
 export function presentServices({ removedAt, services }: ApplicationRecord): readonly KeptService[] {
   return removedAt === null ? services.filter((kept) => kept.removedAt === null) : [];
+}
+
+/** The ids of the services that were ever made of the application as a whole. */
+export function wholeIds({ application: { externalId }, formerIds = [] }: ApplicationRecord): readonly string[] {
+  return [...(externalId === null ? [] : [externalId]), ...formerIds];
 }

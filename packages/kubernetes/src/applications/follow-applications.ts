@@ -22,6 +22,7 @@ import {
   type GrantRecord,
   grantPart,
   type StoredCatalog,
+  wholeIds,
 } from "./catalog-records.js";
 import {
   type CatalogChange,
@@ -182,11 +183,12 @@ async function forget({ journal, rules }: FollowApplicationsPorts, { expired }: 
   const forgotten = new Map<string, ApplicationRecord | null>();
   const before = now - rules.retiredMs;
   for (const record of expired) {
-    const { externalId, name } = record.application;
+    const { name } = record.application;
     const used = new Set<string>();
     for (const { service, removedAt } of record.services)
       if (removedAt !== null && removedAt <= before && (await isUsed(journal(), service.id))) used.add(service.id);
-    const isWholeUsed = externalId !== null && (await isUsed(journal(), externalId));
+    let isWholeUsed = false;
+    for (const id of wholeIds(record)) isWholeUsed ||= await isUsed(journal(), id);
     const next = withoutExpired(record, ({ service }) => isWholeUsed || used.has(service.id), before);
     if (next === null || next.services.length !== record.services.length) forgotten.set(name, next);
   }

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { Finding, JsonObject } from "@osbert/protocol";
 import type { Application, ApplicationService } from "./application.js";
 import type { ApplicationRecord, KeptService } from "./catalog-records.js";
-import { presentServices } from "./catalog-records.js";
+import { presentServices, wholeIds } from "./catalog-records.js";
 import { quoted } from "./field-reader.js";
 
 /**
@@ -95,8 +95,8 @@ export function keptOffer(record: ApplicationRecord, serviceId: string, revision
         all.filter(({ service }) => service.id === serviceId).map(({ service }) => ofOwnService(application, service)),
       );
     case "applications-1":
-      return application.externalId === serviceId
-        ? named([ofApplication(application, application.services)])
+      return wholeIds(record).includes(serviceId)
+        ? named([ofApplication({ ...application, externalId: serviceId }, application.services)])
         : undefined;
     default:
       return undefined;

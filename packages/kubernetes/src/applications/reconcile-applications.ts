@@ -8,6 +8,7 @@ import {
   grantPart,
   type KeptService,
   type StoredCatalog,
+  wholeIds,
 } from "./catalog-records.js";
 import type { Grant } from "./grant.js";
 
@@ -163,8 +164,14 @@ function nextApplication(
     };
   });
   const removed = [...known.values()].map((kept) => removedService(kept, now)).slice(-mostRemoved);
-  return { application: rest, generation, since, removedAt: null, services: [...present, ...removed], findings };
+  const formerIds = (before === undefined ? [] : wholeIds(before)).filter((id) => id !== rest.externalId);
+  return {
+    ...{ application: rest, generation, since, removedAt: null, services: [...present, ...removed], findings },
+    ...(formerIds.length > 0 && { formerIds: formerIds.slice(0, mostFormerIds) }),
+  };
 }
+
+const mostFormerIds = 20;
 
 /** An application that is gone: its services stay known. */
 export function removedApplication(record: ApplicationRecord, now: number): ApplicationRecord {
