@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { until } from "../../../tools/until.js";
 import { applicationKinds } from "../src/applications/application-kinds.js";
+import { ClusterError } from "../src/cluster/cluster-error.js";
 import type { ObjectKind } from "../src/cluster/cluster-object.js";
 import { type EventBrokerOptions, startEventBroker } from "./event-broker.js";
 import { MemoryCluster } from "./memory-cluster.js";
@@ -114,6 +115,27 @@ describe("a broker of what applications offer", () => {
     );
     world.become("current");
     await sees("shop", all);
+  });
+
+  test("an application of which the server does not tell whether it is gone does not hold up the others", async () => {
+    const { world, sees } = await start();
+    for (const name of ["one", "two"]) {
+      application(world, name, [name]);
+      grant(world, "shop", name);
+    }
+    await sees("shop", ["one-plan", "two-plan"]);
+    const { read } = world;
+    world.read = async (kind, place) => {
+      if (kind === kyma.applications) throw new ClusterError("forbidden");
+      return read.call(world, kind, place);
+    };
+    world.delete(kyma.applications, "one");
+    application(world, "three", ["three"]);
+    grant(world, "shop", "three");
+    await sees("shop", ["one-plan", "three-plan", "two-plan"]);
+    world.read = read;
+    application(world, "four", ["four"]);
+    await sees("shop", ["three-plan", "two-plan"]);
   });
 
   test("an instance of an application that is gone can be deleted, also after a restart", async () => {

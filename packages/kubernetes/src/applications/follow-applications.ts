@@ -87,8 +87,16 @@ async function followOnce(
   if (change === null) return now - operation.acceptedAt >= renewedAfterMs ? null : undefined;
   const applied = await apply(ports, operation, stored, change, now, signal);
   await copy.refresh();
-  ports.told?.(applied);
+  tell(ports, applied);
   return undefined;
+}
+
+function tell({ told }: FollowApplicationsPorts, applied: AppliedChange): void {
+  try {
+    told?.(applied);
+  } catch {
+    // Whoever looks on does not break what he looks at.
+  }
 }
 
 /** Whether a process that sees this has to wait for nobody: what has been gone for long can. */
@@ -131,41 +139,51 @@ async function apply(
   now: number,
   signal: AbortSignal,
 ): Promise<AppliedChange> {
-  const parts = new Map<string, Record>();
-  const forgotten = await forget(ports, change, now);
-  for (const [name, record] of forgotten) parts.set(applicationPart(name), record);
+  const { missing, isKnown } = change;
+  let parts = new Map<string, Record>();
+  for (const [name, record] of await forget(ports, change, now)) parts.set(applicationPart(name), record);
+  const replaced: ApplicationRecord[] = [];
   for (const [name, record] of change.applications) {
     const before = stored.applications.get(name);
     const isReplaced =
       before !== undefined && (before.removedAt !== null || before.application.uid !== record.application.uid);
-    // A process that lags behind may see one that is gone, or was replaced by what is kept.
-    if (!isReplaced || (await uidOf(ports, record, signal)) === record.application.uid)
-      parts.set(applicationPart(name), record);
+    if (isReplaced) replaced.push(record);
+    else parts.set(applicationPart(name), record);
   }
   for (const [part, record] of change.grants) parts.set(part, record);
-  const removed: string[] = [];
-  let isDone = true;
-  for (const record of change.missing.applications) {
-    const { name } = record.application;
-    if ((await uidOf(ports, record, signal)) === null) {
-      parts.set(applicationPart(name), removedApplication(record, now));
-      removed.push(name);
-    } else isDone = false;
+  let { data } = stored;
+  // What the server has to be asked about does not hold up the rest, should it not answer.
+  if (parts.size > 0 && replaced.length + missing.applications.length + missing.grants.length > 0) {
+    data = await write(operation, data, parts, {}, now);
+    parts = new Map();
   }
-  for (const { grant } of change.missing.grants) {
+  // A process that lags behind may see one that is gone, or was replaced by what is kept.
+  for (const record of replaced)
+    if ((await uidOf(ports, record, signal)) === record.application.uid)
+      parts.set(applicationPart(record.application.name), record);
+  const removed: string[] = [];
+  let removedGrants = 0;
+  for (const record of missing.applications) {
+    const { name } = record.application;
+    if ((await uidOf(ports, record, signal)) !== null) continue;
+    parts.set(applicationPart(name), removedApplication(record, now));
+    removed.push(name);
+  }
+  for (const { grant } of missing.grants) {
     const { kind, namespace, name } = grant;
     const found = await ports.cluster.read(applicationKinds[kind].grants, { namespace, name }, { signal });
-    if (found === undefined) parts.set(grantPart(grant), null);
-    else isDone = false;
+    if (found !== undefined) continue;
+    parts.set(grantPart(grant), null);
+    removedGrants += 1;
   }
   // What a person has confirmed counts until it is done.
+  const isDone = removed.length + removedGrants === missing.applications.length + missing.grants.length;
   const held = isDone ? change.held : stored.data.held;
-  const { isKnown } = change;
-  const isSameTold = JSON.stringify(held) === JSON.stringify(stored.data.held) && isKnown === stored.data.isKnown;
-  if (parts.size > 0 || !isSameTold) await write(operation, stored.data, parts, { held, isKnown }, now);
+  const isSameTold = JSON.stringify(held) === JSON.stringify(data.held) && isKnown === data.isKnown;
+  if (parts.size > 0 || !isSameTold) await write(operation, data, parts, { held, isKnown }, now);
   return {
     changed: [...change.applications.keys()],
-    ...{ removed, grants: change.grants.size + change.missing.grants.length, held },
+    ...{ removed, grants: change.grants.size + removedGrants, held },
   };
 }
 
@@ -199,14 +217,14 @@ async function isUsed(journal: Journal, serviceId: string): Promise<boolean> {
   return (await serviceUse(journal, serviceId, 1)).isUsed;
 }
 
-/** With each commit go the parts that it has changed; that all is known goes with the last. */
+/** With each commit go the parts that it has changed; that all is known goes with the last. Answers what is kept then. */
 async function write(
   operation: TypedOperation<CatalogShape, typeof catalogKind>,
   before: CatalogData,
   parts: ReadonlyMap<string, Record>,
-  last: Pick<CatalogData, "held" | "isKnown">,
+  last: Partial<Pick<CatalogData, "held" | "isKnown">>,
   now: number,
-): Promise<void> {
+): Promise<CatalogData> {
   let data = before;
   const bites = [...inBites(parts)];
   for (const [index, bite] of bites.entries()) {
@@ -220,6 +238,7 @@ async function write(
     });
     data = next;
   }
+  return data;
 }
 
 function* inBites(parts: ReadonlyMap<string, Record>): Generator<ReadonlyMap<string, Record>> {
