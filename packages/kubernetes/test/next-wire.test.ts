@@ -17,19 +17,33 @@ const spec = {
   subscriber: { ref: { apiVersion: "eventing.knative.dev/v1", kind: "Broker", namespace: "team", name: "default" } },
 };
 
-function next(ready: SeenReadiness["status"], flow: Partial<FlowRecord>, ours: boolean, now: number) {
+function next(
+  ready: SeenReadiness["status"],
+  flow: Partial<FlowRecord> | null,
+  ours: boolean,
+  now: number,
+  known = wire,
+) {
   const seen = {
-    ...{ name: wire.name, namespace: "kyma-integration", uid: "u1", resourceVersion: "1", ours, deleting: false, spec },
+    ...{
+      name: known.name,
+      namespace: "kyma-integration",
+      uid: "u1",
+      resourceVersion: "1",
+      ours,
+      deleting: false,
+      spec,
+    },
     ready: { status: ready, reason: "", message: "" },
   };
   const observed = {
     ...{ behind: null, namespace: "active", knative: "here" },
     applications: new Map([["shop", { exists: true, granted: new Set(["s"]), channels: [channel] }]]),
-    subscriptions: new Map([[wire.name, seen]]),
+    subscriptions: new Map([[known.name, seen]]),
   } as unknown as Observed;
-  const flows = [{ service: "s", delivery: null, deliveryAt: 5, ...flow } as FlowRecord];
+  const flows = flow === null ? [] : [{ service: "s", delivery: null, deliveryAt: 5, ...flow } as FlowRecord];
   const facts = { ...{ namespace: "team", application: "shop", holders: ["f"], flows, hasSink: true }, brokenSince: 0 };
-  return nextWire(wire, facts, observed, defaultFlowSettings, now);
+  return nextWire(known, facts, observed, defaultFlowSettings, now);
 }
 
 test("a Subscription that says that it is broken is made anew after a minute; one that says nothing is given time, because Knative may be busy", () => {
@@ -43,4 +57,11 @@ test("a Subscription of somebody else is only read: who wants another delivery i
   expect(plain).toMatchObject({ actions: [], wire: { state: "present", uid: "u1", refused: null, deliveryAt: 5 } });
   const refused = next("True", { delivery: { retry: 3 } }, false, 1_000);
   expect(refused).toMatchObject({ actions: [], wire: { state: "present", deliveryAt: 0, refused: { times: 2 } } });
+});
+
+test("with the last flow goes the Subscription that was made for it, or taken over; never one that somebody else has put there", () => {
+  const removal = [{ kind: "remove", uid: "u1" }];
+  expect(next("True", null, true, 1_000).actions).toMatchObject(removal);
+  expect(next("True", null, false, 1_000, { ...wire, name: "shop-x7k2p" }).actions).toMatchObject(removal);
+  expect(next("True", null, false, 1_000)).toMatchObject({ actions: [], wire: null });
 });

@@ -49,7 +49,7 @@ export function nextWire(
   const seen = observed.subscriptions.get(wire.name);
   const wanted = isWanted(facts, observed);
   if (wanted === "unknown") return still(wire);
-  if (!wanted) return ending(wire, seen, flows.length === 0);
+  if (!wanted) return ending(wire, seen, namespace, flows.length === 0);
   if (observed.knative === "missing") return still(wire);
   if (wire.state === "deleting" && seen !== undefined && seen.uid === wire.uid)
     return { ...still(wire), actions: seen.deleting ? [] : [removal(seen)] };
@@ -101,15 +101,18 @@ function isWanted({ application, flows }: WireFacts, observed: Observed): boolea
   return flows.some(({ service }) => granted.has(service));
 }
 
-/** Nobody needs it, or nobody may have it any more: the events stop. */
-function ending(wire: WireRecord, seen: SeenSubscription | undefined, isForGood: boolean): NextWire {
-  if (seen === undefined) {
+/**
+ * Nobody needs it, or nobody may have it any more: the events stop. What was taken over goes as what was made here does; what somebody else has put
+ * in the place of one that was made here is his.
+ */
+function ending(wire: WireRecord, seen: SeenSubscription | undefined, namespace: string, isForGood: boolean): NextWire {
+  const isTakenOver = wire.name !== subscriptionName(wire.application, namespace);
+  if (seen === undefined || !(seen.ours || isTakenOver)) {
     return still(
       isForGood ? null : { ...wire, state: "absent", uid: null, refused: null, trouble: null, repairs: null },
     );
   }
-  const next: WireRecord = { ...wire, state: "deleting", uid: seen.uid };
-  return { ...still(next), actions: seen.deleting ? [] : [removal(seen)] };
+  return recreated(wire, seen);
 }
 
 function recreated(wire: WireRecord, seen: SeenSubscription): NextWire {
