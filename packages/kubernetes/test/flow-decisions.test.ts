@@ -4,8 +4,14 @@ import { mostReleases, release } from "../src/flows/claims.js";
 import { settleConditions } from "../src/flows/conditions.js";
 import { decidePass, rememberReleasesMs, type StoredNamespace } from "../src/flows/decide-pass.js";
 import { subscriptionName } from "../src/flows/desired-objects.js";
-import { absentBroker, type NamespaceShape, newNamespace, type WireRecord } from "../src/flows/flow-record.js";
-import { defaultFlowSettings, kinds } from "../src/flows/flow-settings.js";
+import {
+  absentBroker,
+  type FlowRecord,
+  type NamespaceShape,
+  newNamespace,
+  type WireRecord,
+} from "../src/flows/flow-record.js";
+import { defaultFlowSettings, type FlowSettings, kinds } from "../src/flows/flow-settings.js";
 import { newWire } from "../src/flows/next-wire.js";
 import type { Observed, SeenSubscription } from "../src/flows/observed.js";
 import type { Action } from "../src/flows/pass.js";
@@ -132,6 +138,30 @@ test("a clock that was set back by hours makes nothing wait for hours", () => {
   const stored = { data: { ...newNamespace("ns"), broker }, flows: new Map(), wires: new Map() };
   const pass = decidePass(stored, observed({ broker: { ...brokerSeen, ready, address: null } }), facts);
   expect(pass.dueAt).toBe(now + defaultFlowSettings.lingerMs);
+});
+
+test("a Broker that can never be ready is made anew, but not where Brokers are never to be deleted", () => {
+  const sink = { type: "SinkReady", status: "False", reason: "NotReady", message: "", since: now - hourMs } as const;
+  const flow = { application: "shop", service: "s", conditions: [sink] } as unknown as FlowRecord;
+  const broker = { ...absentBroker(0), state: "present", uid: "b" } as const;
+  const data = { ...newNamespace("ns"), holders: ["f"], applications: ["shop"], broker };
+  const stored = { data, flows: new Map([["f", flow]]), wires: new Map() };
+  const ready = { status: "False", reason: "NotReady", message: "" } as const;
+  const seen = {
+    ...subscription,
+    name: "default",
+    namespace: "ns",
+    uid: "b",
+    epoch: "0",
+    spec: {},
+    ready,
+    address: null,
+  };
+  const looked = observed({ broker: { ...seen, class: defaultFlowSettings.brokerClass } });
+  const broken = (deleteBroker: FlowSettings["deleteBroker"]) =>
+    decidePass(stored, looked, { ...facts, settings: { ...defaultFlowSettings, mirror: false, deleteBroker } });
+  expect(broken("whenUnused").actions).toMatchObject([{ kind: "remove", what: "broker" }]);
+  expect(broken("never")).toMatchObject({ actions: [], after: { data: { broker: { state: "present" } } } });
 });
 
 test("a Broker that others use is looked at again and again, and nothing is written for that", () => {

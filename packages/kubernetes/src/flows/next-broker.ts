@@ -98,6 +98,8 @@ function repaired(
 ): NextBroker {
   const { broker } = next;
   if (seen?.ready.status === "True") return { ...next, broker: { ...broker, repairs: null } };
+  // Who says that none is ever deleted may not have given the right to do so: that it was decided could not be undone.
+  if (settings.deleteBroker === "never") return next;
   if (seen === undefined || seen.deleting || !isUnfinished(seen, settings)) return next;
   const repairs = broker.repairs ?? null;
   const dueAt = repairAt(repairs, brokenSince ?? now, settings.repairMs, now);
