@@ -114,7 +114,10 @@ function hintFor(status: number, { login, parameters = [] }: CommandAttempt): Re
     case 401:
       return login === undefined
         ? { reason: "you gave no name and password", hint: loginHint }
-        : { reason: `what stands in ${login.place} is wrong, or not for this broker`, hint: loginHint };
+        : {
+            reason: `what stands in ${login.place} is wrong, or not for this broker; one that serves several platforms wants --platform`,
+            hint: loginHint,
+          };
     case 412:
       return { hint: "the broker does not speak version 2.17 of the Open Service Broker API" };
     case 400:

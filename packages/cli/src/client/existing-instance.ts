@@ -52,7 +52,8 @@ async function lookUp(
   wanted: Wanted,
 ): Promise<Ids | string> {
   if (wanted.service !== undefined && wanted.plan !== undefined) return findIds(services, wanted);
-  if (!services.some(isRetrievable)) return "it does not let instances be fetched";
+  // A catalog that is empty now says nothing of what it once offered: a namespace may have lost its grants, and wants to delete what it has.
+  if (services.length > 0 && !services.some(isRetrievable)) return "it does not let instances be fetched";
   const told = await ask(session, instance);
   return typeof told === "object" ? agreed(services, instance, told, wanted) : told;
 }

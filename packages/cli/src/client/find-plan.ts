@@ -75,9 +75,9 @@ export function findServiceId(services: readonly ServiceOffering[], wanted: stri
   return isGone ? wanted : findService(services, wanted).id;
 }
 
-/** A UUID, or the 32 digits that older brokers made. */
+/** A UUID, or the 32 digits that older brokers made; of a plan, also the id of its service with a word after it. */
 function looksLikeId(text: string): boolean {
-  return /^[0-9a-f]{8}(-?)([0-9a-f]{4}\1){3}[0-9a-f]{12}$/i.test(text);
+  return /^[0-9a-f]{8}(-?)([0-9a-f]{4}\1){3}[0-9a-f]{12}(-[a-z]+)?$/i.test(text);
 }
 
 function theOne<T>(search: {

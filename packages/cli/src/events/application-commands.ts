@@ -127,7 +127,7 @@ function registerImport(events: Command, surroundings: Surroundings): void {
 }
 
 function serviceText({ name, events, apis, removedAt }: Applications["items"][number]["services"][number]): string {
-  const has = [...(events ? ["events"] : []), ...(apis > 0 ? [`${apis} APIs`] : [])];
+  const has = [...(events ? ["events"] : []), ...(apis > 0 ? [`${apis} ${apis === 1 ? "API" : "APIs"}`] : [])];
   return `${name} (${[...has, ...(removedAt === null ? [] : ["gone"])].join(", ")})`;
 }
 

@@ -110,9 +110,11 @@ function namespaceText(item: Namespace): string {
     "deleted not before": item.linger_until ?? "",
     refused: refusalText(item.refused),
   });
-  const flows = item.flows.map(({ instance, application, service, ready, reason, since }) => [
-    ...[instance, application, service, ready, ready === "True" ? "-" : reason, since],
-  ]);
+  const flows = item.flows.map(({ instance, application, service, ready, reason, since, conditions }) => {
+    // Since when it is so, which stands beside it; the flow itself may be older.
+    const readySince = conditions.find(({ type }) => type === "Ready")?.since ?? since;
+    return [instance, application, service, ready, ready === "True" ? "-" : reason, readySince];
+  });
   const troubles = item.flows.flatMap(({ instance, conditions }) =>
     conditions
       .filter(({ type, status }) => type !== "Ready" && status !== "True")

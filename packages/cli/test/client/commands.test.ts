@@ -254,6 +254,23 @@ describe("which service and plan", () => {
     expect([misspelt.status, misspelt.stderr]).toEqual([2, expect.stringContaining("there is no service called bd")]);
   });
 
+  test("an instance of a catalog that is empty by now can be deprovisioned", async () => {
+    const service_id = "0a6f0c5e-7a5d-5b1c-9d0e-2f4a6c8e0b1d";
+    const plan_id = `${service_id}-events`;
+    const { url, asked } = await serverThat({
+      "GET /v2/catalog": { status: 200, body: { services: [] } },
+      "GET /v2/service_instances/told": { status: 200, body: { service_id, plan_id } },
+      "DELETE /v2/service_instances/told": { status: 200 },
+      "DELETE /v2/service_instances/untold": { status: 200 },
+    });
+    for (const args of [["told"], ["untold", "--service", service_id, "--plan", plan_id]]) {
+      expect(await osbert(["deprovision", ...args, "--url", url])).toMatchObject({ status: 0 });
+      expect(Object.fromEntries(asked.at(-1)?.query ?? [])).toMatchObject({ service_id, plan_id });
+    }
+    const untold = await osbert(["deprovision", "untold", "--url", url]);
+    expect([untold.status, untold.stderr]).toEqual([2, expect.stringContaining("it answered 404")]);
+  });
+
   test("what the broker tells counts more than the catalog, and an option that contradicts it is refused", async () => {
     const { url, asked } = await serverThat({
       "GET /v2/catalog": { status: 200, body: retrievableCatalog },
