@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startCluster } from "./cluster.js";
 import type { ClusterFacts, ClusterOptions } from "./options.js";
@@ -74,10 +73,14 @@ async function keep(): Promise<number> {
 }
 
 function guide({ directory, kubeconfig, node, knative }: ClusterFacts): string {
+  // What begins with export is for `eval`, so that scripts have it as well as people.
   const lines = [
     "",
     `export KUBECONFIG=${kubeconfig}`,
-    `alias kubectl=${join(directory, "kubectl")}`,
+    `export PATH="${directory}:$PATH"`,
+    ...(knative === undefined
+      ? []
+      : [`export CHANNELS=127.0.0.1:${knative.channelPort}`, `export BROKERS=127.0.0.1:${knative.brokerPort}`]),
     "",
     `logs      ${directory}/*.log`,
   ];
@@ -86,8 +89,8 @@ function guide({ directory, kubeconfig, node, knative }: ClusterFacts): string {
     const event = "-H 'ce-specversion: 1.0' -H 'ce-id: 1' -H 'ce-source: /me' -H 'ce-type: my.event' -d '{}'";
     const type = "-H 'content-type: application/json'";
     lines.push(
-      `channel   curl -i 127.0.0.1:${knative.channelPort} -H 'Host: CHANNEL-kn-channel.NAMESPACE.svc.cluster.local' ${type} ${event}`,
-      `broker    curl -i 127.0.0.1:${knative.brokerPort}/NAMESPACE/BROKER ${type} ${event}`,
+      `channel   curl -i $CHANNELS -H 'Host: CHANNEL-kn-channel.NAMESPACE.svc.cluster.local' ${type} ${event}`,
+      `broker    curl -i $BROKERS/NAMESPACE/BROKER ${type} ${event}`,
       "sink      a Service with the annotation test/forward: 127.0.0.1:PORT leads Knative to that port",
     );
   }
