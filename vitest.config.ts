@@ -90,6 +90,7 @@ const longest = [
     "storms",
     "fuzz",
     "rolling-restart",
+    "events-tutorial",
   ],
 ];
 

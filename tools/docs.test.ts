@@ -12,7 +12,7 @@ import { type Snippet, shows, snippetsOf } from "./snippets.js";
 
 // Every TypeScript snippet of the documentation, and every example in a doc comment, is a program: it is compiled as its reader would compile it. One that is marked with
 // `run` is also run, and must print what the block of text after it shows. One with `file=name` is a file that later snippets of its
-// page may import. The commands of the tutorial are run by tutorial.test.ts, those of the client's guide by the tests of the program.
+// page may import. The commands of the tutorial are run by tutorial.test.ts and events-tutorial.test.ts, those of the client's guide by the tests of the program.
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const scratch = join(root, "node_modules", ".osbert-docs");
