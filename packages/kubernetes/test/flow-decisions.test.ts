@@ -3,9 +3,10 @@ import { expect, test } from "vitest";
 import { mostReleases, release } from "../src/flows/claims.js";
 import { settleConditions } from "../src/flows/conditions.js";
 import { decidePass, rememberReleasesMs, type StoredNamespace } from "../src/flows/decide-pass.js";
-import { subscriptionName } from "../src/flows/desired-objects.js";
+import { subscriptionName, subscriptionObject } from "../src/flows/desired-objects.js";
 import {
   absentBroker,
+  type ConditionType,
   type FlowRecord,
   type NamespaceShape,
   newNamespace,
@@ -13,7 +14,7 @@ import {
 } from "../src/flows/flow-record.js";
 import { defaultFlowSettings, type FlowSettings, kinds } from "../src/flows/flow-settings.js";
 import { newWire } from "../src/flows/next-wire.js";
-import type { Observed, SeenSubscription } from "../src/flows/observed.js";
+import { type Observed, type SeenChannel, type SeenSubscription, text } from "../src/flows/observed.js";
 import type { Action } from "../src/flows/pass.js";
 import { retryAt } from "../src/flows/refusals.js";
 import { NamespaceMemory } from "../src/wiring/namespace-memory.js";
@@ -162,6 +163,52 @@ test("a Broker that can never be ready is made anew, but not where Brokers are n
     decidePass(stored, looked, { ...facts, settings: { ...defaultFlowSettings, mirror: false, deleteBroker } });
   expect(broken("whenUnused").actions).toMatchObject([{ kind: "remove", what: "broker" }]);
   expect(broken("never")).toMatchObject({ actions: [], after: { data: { broker: { state: "present" } } } });
+});
+
+test("while it is not known whether somebody has asked for no more repairs, nothing is repaired", () => {
+  const told = (type: ConditionType, status: "True" | "False") => ({ type, status, reason: "", message: "", since: 0 });
+  const well = (["Granted", "SourceReady", "SinkReady"] as const).map((type) => told(type, "True"));
+  const flow = {
+    ...{ application: "shop", service: "s", delivery: null, deliveryAt: 1, activatedAt: 1, since: 0 },
+    conditions: [...well, told("SubscriptionReady", "False")],
+  } as unknown as FlowRecord;
+  const channel = {
+    apiVersion: "v1",
+    kind: "Channel",
+    name: "shop",
+    namespace: "integration",
+    ready: subscription.ready,
+  };
+  const wire: WireRecord = { ...newWire("shop", "ns"), holders: ["f"], state: "present", uid: "u" };
+  const broker = { ...absentBroker(0), state: "present", uid: "b" } as const;
+  const data = { ...newNamespace("ns"), holders: ["f"], applications: ["shop"], broker };
+  const stored = { data, flows: new Map([["f", flow]]), wires: new Map([["shop", wire]]) };
+  const desired = subscriptionObject({ ...wire, namespace: "ns" }, channel as SeenChannel, null, defaultFlowSettings);
+  const broken = {
+    ...subscription,
+    spec: desired.object.spec,
+    ready: { ...subscription.ready, status: "False" },
+  } as const;
+  const sink = { ...subscription, name: "default", namespace: "ns", uid: "b", ours: false, class: null, epoch: null };
+  const repaired = (kind: Observed["mirror"]["kind"]) =>
+    decidePass(
+      stored,
+      observed({
+        broker: { ...sink, address: null },
+        applications: new Map([
+          ["shop", { exists: true, granted: new Set(["s"]), channels: [channel as SeenChannel] }],
+        ]),
+        subscriptions: new Map([[broken.name, broken]]),
+        mirror: { kind, seen: new Map() },
+      }),
+      facts,
+    ).actions.some(({ kind: done, what }) => done === "remove" && what === "subscription");
+  expect([repaired("here"), repaired("missing"), repaired("unknown")]).toEqual([true, true, false]);
+});
+
+test("a text is cut between characters, not within", () => {
+  expect(text("ab😀", 3)).toBe("ab");
+  expect(text("ab😀", 4)).toBe("ab😀");
 });
 
 test("a Broker that others use is looked at again and again, and nothing is written for that", () => {

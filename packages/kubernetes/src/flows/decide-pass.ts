@@ -224,9 +224,9 @@ function sinkBrokenSince({ flows }: StoredNamespace): number | null {
 function brokenAlone(flows: readonly FlowRecord[], { mirror }: Observed): number | null {
   const [flow] = flows;
   if (flow === undefined) return null;
-  const isPaused = [...mirror.seen.values()].some(
-    ({ paused, spec }) => paused && says(spec, { source: flow.application }),
-  );
+  const isPaused =
+    mirror.kind === "unknown" ||
+    [...mirror.seen.values()].some(({ paused, spec }) => paused && says(spec, { source: flow.application }));
   const subscription = conditionOf(flow, "SubscriptionReady");
   const others = ["Granted", "SourceReady", "SinkReady"] as const;
   const isAlone = others.every((type) => conditionOf(flow, type)?.status === "True");
@@ -275,7 +275,7 @@ function mirrorActions(
   settings: FlowSettings,
   now: number,
 ): readonly Action[] {
-  if (!settings.mirror || mirror.kind === "missing" || life !== "active") return [];
+  if (!settings.mirror || mirror.kind !== "here" || life !== "active") return [];
   const kept = [...flows].flatMap(([id, flow]): readonly Action[] => {
     const seen = mirror.seen.get(id);
     if (seen?.deleting || mirroredAt(flow) > now) return [];

@@ -12,8 +12,8 @@ export interface Observed {
   /** By name: those of ours for this namespace, and those that its wires name. */
   readonly subscriptions: ReadonlyMap<string, SeenSubscription>;
   readonly policies: { readonly kinds: "here" | "missing"; readonly seen: readonly SeenPolicy[] };
-  /** `missing`: there is no such kind, and nothing is mirrored. */
-  readonly mirror: { readonly kind: "here" | "missing"; readonly seen: ReadonlyMap<string, SeenMirror> };
+  /** `missing`: there is no such kind, or none that may be looked at, and nothing is mirrored. `unknown`: what is seen may lack something. */
+  readonly mirror: { readonly kind: "here" | "missing" | "unknown"; readonly seen: ReadonlyMap<string, SeenMirror> };
 }
 
 export interface SeenObject {
@@ -97,6 +97,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Bounded; a character that the bound would halve is left out. */
 export function text(value: unknown, most: number): string | undefined {
-  return typeof value === "string" && value !== "" ? value.slice(0, most) : undefined;
+  return typeof value === "string" && value !== "" ? value.slice(0, most).replace(/[\ud800-\udbff]$/, "") : undefined;
 }

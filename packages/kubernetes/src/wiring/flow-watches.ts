@@ -1,5 +1,5 @@
 import type { Applications } from "../applications/applications.js";
-import type { Cluster, Watch, WatchChange } from "../cluster/cluster.js";
+import type { Cluster, Watch, WatchChange, WatchState } from "../cluster/cluster.js";
 import { type ClusterObject, type ObjectKind, placeOf } from "../cluster/cluster-object.js";
 import { labelValue } from "../cluster/object-name.js";
 import type { StoredNamespace } from "../flows/decide-pass.js";
@@ -161,7 +161,7 @@ export class FlowWatches {
         seen: [...this.#policiesOf.get(labelValue(namespace))],
       },
       mirror: {
-        kind: this.#mirrors?.state === "current" ? "here" : "missing",
+        kind: mirrorKind(this.#mirrors?.state),
         seen: new Map([...(this.#mirrors?.values(namespace) ?? [])].map((seen) => [seen.name, seen])),
       },
     };
@@ -190,6 +190,11 @@ export class FlowWatches {
     const mirrors = this.#mirrors === undefined ? [] : [this.#mirrors];
     return [this.#namespaces, this.#brokers, this.#channels, this.#subscriptions, ...this.#policies, ...mirrors];
   }
+}
+
+function mirrorKind(state: WatchState | undefined): Observed["mirror"]["kind"] {
+  if (state === "starting" || state === "behind") return "unknown";
+  return state === "current" ? "here" : "missing";
 }
 
 /** Objects by what they are for. */
@@ -256,13 +261,16 @@ function toObject(object: ClusterObject, settings: FlowSettings): SeenObject {
   };
 }
 
+/** Users write them, up to a quarter of a megabyte; and what they say is told with every flow. */
+const longestAnnotation = 200;
+
 function toBroker(object: ClusterObject, settings: FlowSettings): SeenBroker {
   const { metadata, spec, status } = object;
   const address = isRecord(status) && isRecord(status.address) ? text(status.address.url, 2_000) : undefined;
   return {
     ...toObject(object, settings),
-    class: metadata.annotations?.[brokerClassAnnotation] ?? null,
-    epoch: metadata.annotations?.[epochAnnotation] ?? null,
+    class: text(metadata.annotations?.[brokerClassAnnotation], longestAnnotation) ?? null,
+    epoch: text(metadata.annotations?.[epochAnnotation], longestAnnotation) ?? null,
     spec: spec ?? null,
     ready: readinessOf(object),
     address: address ?? null,
