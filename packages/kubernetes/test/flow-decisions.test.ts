@@ -17,7 +17,7 @@ import { newWire } from "../src/flows/next-wire.js";
 import { type Observed, type SeenChannel, type SeenSubscription, text } from "../src/flows/observed.js";
 import type { Action } from "../src/flows/pass.js";
 import { retryAt } from "../src/flows/refusals.js";
-import { NamespaceMemory } from "../src/wiring/namespace-memory.js";
+import { NamespaceMemories, NamespaceMemory } from "../src/wiring/namespace-memory.js";
 
 const now = 1_000_000_000;
 const hourMs = 3_600_000;
@@ -122,6 +122,15 @@ test("who provisions and deprovisions again and again is not taken for somebody 
   expect(memory.due([action], now).due).toEqual([]);
   memory.forget(new Set(["a"]));
   expect(memory.due([action], now).due).toEqual([action]);
+});
+
+test("what a process knew of a namespace before another one followed it is forgotten", () => {
+  const memories = new NamespaceMemories();
+  const memory = memories.of("ns", now);
+  memories.keep("ns", memory, now + hourMs);
+  memories.keep("other", new NamespaceMemory(), now);
+  expect(memories.of("ns", now + hourMs)).toBe(memory);
+  expect(memories.of("ns", now + 2 * hourMs)).not.toBe(memory);
 });
 
 test("a clock that was set back by hours makes nothing wait for hours", () => {

@@ -23,7 +23,7 @@ import type { FlowObserver } from "../watch/flow-event.js";
 import { type Carried, carryOut, nameOf } from "./carry-out.js";
 import type { FlowWatches } from "./flow-watches.js";
 import { hurryWaiting } from "./hurry-waiting.js";
-import { NamespaceMemory } from "./namespace-memory.js";
+import { NamespaceMemories, type NamespaceMemory } from "./namespace-memory.js";
 
 export interface FollowNamespacePorts {
   readonly journal: () => Journal;
@@ -49,7 +49,7 @@ const failedAgainMs = 60_000;
  * decided, act, look again. Killed anywhere, the next look comes to the same actions.
  */
 export function followNamespace(ports: FollowNamespacePorts): TypedKind<NamespaceShape, typeof followKind> {
-  const memories = new Map<string, NamespaceMemory>();
+  const memories = new NamespaceMemories();
   return {
     deadlineMs: null,
     lane: "events",
@@ -73,7 +73,7 @@ export function isHeld({ holders, broker, released }: NamespaceShape["data"]): b
 /** Answers when there is nothing left to follow; throws RetryLater for the next look. */
 async function followOnce(
   ports: FollowNamespacePorts,
-  memories: Map<string, NamespaceMemory>,
+  memories: NamespaceMemories,
   operation: FollowOperation,
   signal: AbortSignal,
 ): Promise<null> {
@@ -82,8 +82,7 @@ async function followOnce(
   const stored = await readNamespace(journal, operation);
   if (stored === undefined) return null;
   const { namespace } = stored.data;
-  const memory = memories.get(namespace) ?? new NamespaceMemory();
-  memories.set(namespace, memory);
+  const memory = memories.of(namespace, began);
   const first = look(ports, stored, memory);
   const evidence = first.asks ? await askForBroker(ports, namespace, signal) : undefined;
   const pass =
@@ -110,9 +109,10 @@ async function followOnce(
     })),
   });
   if (pass.isOver) {
-    memories.delete(namespace);
+    memories.forget(namespace);
     return null;
   }
+  memories.keep(namespace, memory, now + againMs);
   if (isHeld(data) && now - operation.acceptedAt >= renewedAfterMs) return null;
   throw new RetryLater("until something changes", { afterMs: againMs });
 }

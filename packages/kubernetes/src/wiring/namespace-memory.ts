@@ -65,6 +65,33 @@ export class NamespaceMemory {
   }
 }
 
+/** So long after its next look was due, a namespace is taken to be followed by another process. */
+const graceMs = 60_000;
+
+/** The memories of the namespaces that this process follows. What it knew before another one followed tells nothing of now, and is dropped. */
+export class NamespaceMemories {
+  readonly #known = new Map<string, { readonly memory: NamespaceMemory; readonly until: number }>();
+  #sweptAt = 0;
+
+  of(namespace: string, now: number): NamespaceMemory {
+    if (now - this.#sweptAt > graceMs) {
+      for (const [name, { until }] of this.#known) if (until < now) this.#known.delete(name);
+      this.#sweptAt = now;
+    }
+    const known = this.#known.get(namespace);
+    return known === undefined || known.until < now ? new NamespaceMemory() : known.memory;
+  }
+
+  /** Until the next look, which is due then. */
+  keep(namespace: string, memory: NamespaceMemory, nextAt: number): void {
+    this.#known.set(namespace, { memory, until: nextAt + graceMs });
+  }
+
+  forget(namespace: string): void {
+    this.#known.delete(namespace);
+  }
+}
+
 /** What is applied is another thing when it says something else. */
 function keyOf(action: Action): string {
   const name = `${action.kind.replace(" ", "-")} ${action.what} ${nameOf(action)}`;
