@@ -30,13 +30,14 @@ export class WakeUps {
   }
 
   namespace(namespace: string, isOurs = false): void {
-    this.#namespaces.set(namespace, isOurs || this.#namespaces.get(namespace) === true);
+    // Where all are meant, only one that nobody may follow yet has to be named.
+    if (isOurs || !this.#all) this.#namespaces.set(namespace, isOurs || this.#namespaces.get(namespace) === true);
     if (this.#namespaces.size > mostNames) this.#all = true;
     this.#soon(gatherMs);
   }
 
   application(application: string): void {
-    this.#applications.add(application);
+    if (!this.#all) this.#applications.add(application);
     if (this.#applications.size > mostNames) this.#all = true;
     this.#soon(gatherMs);
   }
@@ -71,6 +72,7 @@ export class WakeUps {
       const woken = new Set<string>();
       for (const [namespace, isOurs] of namespaces) {
         if (this.#closed) return;
+        if (all && !isOurs) continue;
         woken.add(namespace);
         await this.#ports.namespace(namespace, isOurs);
       }
