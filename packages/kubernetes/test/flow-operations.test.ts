@@ -138,6 +138,19 @@ test("whoever follows a namespace or the applications is relieved every day, so 
   expect((await broker.journal.read(namespaceKey("shop")))?.open).toHaveLength(1);
 });
 
+test("the flow of an instance that an operator has purged goes, within a day", async () => {
+  const { time, store } = storeInTime();
+  const first = await start({ store });
+  expect(await first.change("PUT", "events")).toMatchObject({ state: "succeeded" });
+  const by = { operator: "anna", reason: "it is stuck", requestId: null };
+  await first.broker.operator.purge({ platform: "shop", instance: "one" }, by);
+  await first.stop();
+  time.aheadMs = 2 * dayMs;
+  const { stored, world } = await start({ world: first.world, store });
+  await until("the flow to be released", async () => (await stored())?.holders.length === 0);
+  await until("the Subscription to go", async () => world.all(kinds.subscription).length === 0);
+});
+
 test("a namespace where all is over is not looked at because of news", async () => {
   const { time, store } = storeInTime();
   const first = await start({ store, settings: { deleteBroker: "never" } });

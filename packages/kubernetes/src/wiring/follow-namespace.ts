@@ -1,11 +1,13 @@
-import { instanceKey } from "@osbert/broker";
+import { instanceKey, instanceService } from "@osbert/broker";
 import { type Journal, RetryLater, type TypedKind, type TypedOperation, type TypedResource } from "@osbert/journal";
 import type { Cluster } from "../cluster/cluster.js";
 import { ClusterError } from "../cluster/cluster-error.js";
+import { release } from "../flows/claims.js";
 import { decidePass, type Pass, type StoredNamespace } from "../flows/decide-pass.js";
 import { isOwn } from "../flows/desired-objects.js";
 import {
   conditionOf,
+  flowPart,
   flowPrefix,
   followKind,
   type NamespaceShape,
@@ -113,8 +115,25 @@ async function followOnce(
     return null;
   }
   memories.keep(namespace, memory, now + againMs);
-  if (isHeld(data) && now - operation.acceptedAt >= renewedAfterMs) return null;
+  if (isHeld(data) && now - operation.acceptedAt >= renewedAfterMs) {
+    await releaseOrphans(journal, operation.key, pass.after);
+    return null;
+  }
   throw new RetryLater("until something changes", { afterMs: againMs });
+}
+
+/** Flows whose instances are gone without having let go: an operator has purged them, or deleted them by force. Nobody else would ever let go. */
+async function releaseOrphans(journal: Journal, key: string, { data, flows }: StoredNamespace): Promise<void> {
+  for (const [flow, { platform, instance, operation }] of flows) {
+    const found = await journal.read(instanceKey(platform, instance));
+    if (found !== undefined && instanceService(found) !== undefined) continue;
+    const orphan = { flow, namespace: data.namespace, platform, instance, operation };
+    await journal.transact(
+      key,
+      namespaceResource.decide((resource, now) => release(resource, orphan, now)),
+      { by: byEventFlow, parts: [flowPart(flow)] },
+    );
+  }
 }
 
 async function readNamespace(journal: Journal, operation: FollowOperation): Promise<StoredNamespace | undefined> {
