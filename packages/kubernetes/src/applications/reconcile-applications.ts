@@ -76,8 +76,11 @@ export function reconcileApplications(
     if (seenNames.has(each.name)) continue;
     seenNames.set(each.name, each.kind);
     const before = stored.applications.get(each.name);
+    if (before !== undefined && foundSame.get(each) === before) continue;
     const next = nextApplication(before, each, now);
-    if (next !== undefined && !isSame(before, next)) applications.set(each.name, next);
+    if (next === undefined) continue;
+    if (!isSame(before, next)) applications.set(each.name, next);
+    else if (before !== undefined) foundSame.set(each, before);
   }
   const grants = new Map<string, GrantRecord>();
   const seenGrants = new Set<string>();
@@ -126,6 +129,9 @@ export function reconcileApplications(
     isKnown === stored.data.isKnown;
   return isUnchanged ? null : { applications, grants, missing, expired, held, isKnown };
 }
+
+/** What was seen and the record that says the same: while both are the objects that they were, megabytes are not compared with every news. */
+const foundSame = new WeakMap<SeenApplication, ApplicationRecord>();
 
 /** Of two kinds with one name, what was there first has it; of two that are new, Kyma's. */
 function inOrder(seen: Iterable<SeenApplication>, { applications }: StoredCatalog): readonly SeenApplication[] {
