@@ -13,6 +13,7 @@ export const packed = [
   "@osbert/broker",
   "@osbert/bundles",
   "@osbert/journal",
+  "@osbert/kubernetes",
   "@osbert/platform",
   "@osbert/protocol",
   "@osbert/server",

@@ -24,7 +24,7 @@ import { refusedAgain } from "../flows/refusals.js";
 import type { FlowObserver } from "../watch/flow-event.js";
 import { type Carried, carryOut, nameOf } from "./carry-out.js";
 import type { FlowWatches } from "./flow-watches.js";
-import { hurryWaiting } from "./hurry-waiting.js";
+import { byEventFlow, hurryWaiting } from "./hurry-waiting.js";
 import { NamespaceMemories, type NamespaceMemory } from "./namespace-memory.js";
 
 export interface FollowNamespacePorts {
