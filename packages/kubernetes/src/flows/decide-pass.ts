@@ -24,7 +24,7 @@ import {
 import type { FlowSettings } from "./flow-settings.js";
 import { type Evidence, nextBroker } from "./next-broker.js";
 import { nextWire, removal } from "./next-wire.js";
-import type { Observed, SeenMirror, SeenPolicy } from "./observed.js";
+import { isRecord, type Observed, type SeenMirror, type SeenPolicy } from "./observed.js";
 import type { Action } from "./pass.js";
 
 /** All that is kept of a namespace. */
@@ -72,15 +72,16 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
   const shared = isBlind ? null : nextBroker(data, observed, settings, now, facts.evidence, sinkBrokenSince(stored));
   const broker = shared?.broker ?? data.broker;
   const hasSink = observed.broker !== undefined && !observed.broker.deleting && broker.state === "present";
-  const applications = new Set([...[...stored.flows.values()].map((flow) => flow.application), ...stored.wires.keys()]);
+  const flowsOf = byApplication(stored.flows);
+  const paused = pausedSources(observed);
   const wires = new Map<string, WireRecord>();
   const removed: string[] = [];
   const repaired: string[] = [];
   const actions: Action[] = [...(shared?.actions ?? [])];
   const due: (number | null)[] = [shared?.dueAt ?? null];
-  for (const application of applications) {
+  for (const application of new Set([...flowsOf.keys(), ...stored.wires.keys()])) {
     const known = stored.wires.get(application);
-    const using = [...stored.flows].filter(([, flow]) => flow.application === application);
+    const using = flowsOf.get(application) ?? [];
     const holders = using.map(([id]) => id).sort();
     const flows = using.map(([, flow]) => flow);
     if (isBlind) {
@@ -89,7 +90,7 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
       if (known !== undefined) wires.set(application, trouble === undefined ? known : { ...known, trouble });
       continue;
     }
-    const brokenSince = brokenAlone(flows, observed);
+    const brokenSince = paused === "unknown" || paused.has(application) ? null : brokenAlone(flows);
     const next = nextWire(
       known,
       { namespace, application, holders, flows, hasSink, brokenSince },
@@ -130,11 +131,11 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
   }
   const released = Object.fromEntries(
     Object.entries(data.released).filter(
-      ([, { at, application }]) => now - at < rememberReleasesMs || isEnding(application, wires, flows),
+      ([, { at, application }]) => now - at < rememberReleasesMs || isEnding(application, wires, flowsOf),
     ),
   );
   due.push(...Object.values(released).map(({ at }) => Math.max(at + rememberReleasesMs, now + releasesAgainMs)));
-  const flowing = new Set([...[...flows.values()].map(({ application }) => application), ...wires.keys()]);
+  const flowing = new Set([...flowsOf.keys(), ...wires.keys()]);
   const policyTrouble = isBlind || policies.length > 0 ? (data.policyTrouble ?? null) : null;
   const nextData: NamespaceData = { ...data, applications: [...flowing].sort(), broker, released, policyTrouble };
   const after = { data: nextData, flows, wires };
@@ -150,14 +151,22 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
   };
 }
 
+type FlowsOf = ReadonlyMap<string, readonly (readonly [id: string, flow: FlowRecord])[]>;
+
+function byApplication(flows: StoredNamespace["flows"]): FlowsOf {
+  const flowsOf = new Map<string, (readonly [string, FlowRecord])[]>();
+  for (const each of flows) {
+    const [, { application }] = each;
+    const others = flowsOf.get(application);
+    if (others === undefined) flowsOf.set(application, [each]);
+    else others.push(each);
+  }
+  return flowsOf;
+}
+
 /** Whoever has let go of it still waits until its events have stopped. */
-function isEnding(
-  application: string | null,
-  wires: ReadonlyMap<string, WireRecord>,
-  flows: ReadonlyMap<string, FlowRecord>,
-): boolean {
-  if (application === null || !wires.has(application)) return false;
-  return ![...flows.values()].some((flow) => flow.application === application);
+function isEnding(application: string | null, wires: ReadonlyMap<string, WireRecord>, flowsOf: FlowsOf): boolean {
+  return application !== null && wires.has(application) && !flowsOf.has(application);
 }
 
 /** Nothing is held, made, or to be remembered. */
@@ -220,17 +229,20 @@ function sinkBrokenSince({ flows }: StoredNamespace): number | null {
   return since.length === 0 ? null : Math.min(...since);
 }
 
+/** Applications for whose flows somebody has asked for no more repairs. */
+function pausedSources({ mirror }: Observed): ReadonlySet<unknown> | "unknown" {
+  if (mirror.kind === "unknown") return "unknown";
+  const paused = [...mirror.seen.values()].filter((seen) => seen.paused);
+  return new Set(paused.map(({ spec }) => (isRecord(spec) ? spec.source : undefined)));
+}
+
 /** Source and sink are well, and the Subscription alone is not, for all that is told. */
-function brokenAlone(flows: readonly FlowRecord[], { mirror }: Observed): number | null {
-  const [flow] = flows;
+function brokenAlone([flow]: readonly FlowRecord[]): number | null {
   if (flow === undefined) return null;
-  const isPaused =
-    mirror.kind === "unknown" ||
-    [...mirror.seen.values()].some(({ paused, spec }) => paused && says(spec, { source: flow.application }));
   const subscription = conditionOf(flow, "SubscriptionReady");
   const others = ["Granted", "SourceReady", "SinkReady"] as const;
   const isAlone = others.every((type) => conditionOf(flow, type)?.status === "True");
-  return !isPaused && isAlone && subscription?.status === "False" ? subscription.since : null;
+  return isAlone && subscription?.status === "False" ? subscription.since : null;
 }
 
 /** Subscriptions of ours that no wire knows: made by a process that came late. They would deliver what nobody has asked for. */

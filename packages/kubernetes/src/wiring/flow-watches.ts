@@ -140,7 +140,9 @@ export class FlowWatches {
     const knative = [this.#brokers, this.#channels, this.#subscriptions].some(({ state }) => state === "no such kind");
     const trouble = [...needed, ...this.#policies].find(({ state }) => state !== "current" && state !== "no such kind");
     const life = this.#namespaces.get({ namespace: "", name: namespace });
-    const names = new Set([...[...flows.values()].map(({ application }) => application), ...wires.keys()]);
+    const services = new Map<string, Set<string>>([...wires.keys()].map((name) => [name, new Set()]));
+    for (const { application, service } of flows.values())
+      services.set(application, (services.get(application) ?? new Set()).add(service));
     const subscriptions = new Map(
       [...this.#subscriptionsOf.get(labelValue(namespace))].filter(({ ours }) => ours).map((seen) => [seen.name, seen]),
     );
@@ -154,7 +156,7 @@ export class FlowWatches {
       namespace: life === undefined ? "gone" : life.deleting ? "deleting" : "active",
       knative: knative ? "missing" : "here",
       broker: this.#brokers.get({ namespace, name: settings.brokerName }),
-      applications: new Map([...names].map((name) => [name, this.#application(namespace, name, flows)])),
+      applications: new Map([...services].map(([name, of]) => [name, this.#application(namespace, name, of)])),
       subscriptions,
       policies: {
         kinds: this.#policies.some(({ state }) => state === "no such kind") ? "missing" : "here",
@@ -172,13 +174,10 @@ export class FlowWatches {
     for (const watch of this.#all()) watch.close();
   }
 
-  #application(namespace: string, name: string, flows: StoredNamespace["flows"]): SeenApplication {
+  #application(namespace: string, name: string, services: ReadonlySet<string>): SeenApplication {
     const { applications } = this.#ports;
     const isKnown = applications.state === "current";
-    const services = [...flows.values()]
-      .filter(({ application }) => application === name)
-      .map(({ service }) => service);
-    const granted = services.filter((service) => applications.isGranted(namespace, name, service));
+    const granted = [...services].filter((service) => applications.isGranted(namespace, name, service));
     return {
       exists: isKnown ? applications.application(name) !== undefined : "unknown",
       granted: isKnown ? new Set(granted) : "unknown",
