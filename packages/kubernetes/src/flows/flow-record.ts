@@ -1,4 +1,5 @@
 import { defineResource } from "@osbert/journal";
+import { objectName } from "../cluster/object-name.js";
 
 /**
  * What is kept of the event flows of a namespace: one resource, because they share its Broker. Whoever needs the Broker holds a claim on it; whatever
@@ -28,6 +29,11 @@ export function flowPart(id: string): FlowPart {
 
 export function wirePart(application: string): WirePart {
   return `${wirePrefix}${application}`;
+}
+
+/** The id of the flow of an instance: for ever the same, because claims and mirrors are found by it. */
+export function flowId(platform: string, instance: string): string {
+  return objectName("flow", platform, instance);
 }
 
 export const namespaceKeyPrefix = "events.namespace.";

@@ -4,8 +4,7 @@ import type { Journal } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { Applications } from "../applications/applications.js";
 import type { Cluster } from "../cluster/cluster.js";
-import { objectName } from "../cluster/object-name.js";
-import { flowPart, namespaceKey, namespaceResource, wirePart } from "../flows/flow-record.js";
+import { flowId, flowPart, namespaceKey, namespaceResource, wirePart } from "../flows/flow-record.js";
 import { defaultFlowSettings, type FlowSettings } from "../flows/flow-settings.js";
 import { byEventFlow } from "../wiring/hurry-waiting.js";
 import { type ClaimedImport, claimImported } from "./claim-imported.js";
@@ -112,7 +111,7 @@ async function claimFlow(
 ): Promise<ClaimedImport> {
   const { application, service } = flow;
   const wanted = {
-    ...{ flow: objectName("flow", namespace, id), namespace, platform: namespace, instance: id },
+    ...{ flow: flowId(namespace, id), namespace, platform: namespace, instance: id },
     ...{ application, service },
   };
   const { result } = await journal.transact(

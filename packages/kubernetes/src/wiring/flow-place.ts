@@ -1,5 +1,5 @@
 import { type InstanceInfo, Permanent, type Work } from "@osbert/broker";
-import { objectName } from "../cluster/object-name.js";
+import { flowId } from "../flows/flow-record.js";
 
 /** Where a flow is kept: its id, and its namespace. */
 export interface FlowPlace {
@@ -15,7 +15,7 @@ export function flowPlace({ platform, id, context }: InstanceInfo): FlowPlace {
   const namespace = platform !== "" ? platform : typeof said === "string" ? said : "";
   if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(namespace))
     throw new Permanent("the platform does not say in which namespace the instance is");
-  return { flow: objectName("flow", platform, id), namespace, platform, instance: id };
+  return { flow: flowId(platform, id), namespace, platform, instance: id };
 }
 
 /** Higher for later operations of an instance: the number of the entry that accepted it. */

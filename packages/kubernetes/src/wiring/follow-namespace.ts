@@ -54,7 +54,6 @@ export function followNamespace(ports: FollowNamespacePorts): TypedKind<Namespac
   const memories = new NamespaceMemories();
   return {
     deadlineMs: null,
-    lane: "events",
     run: (operation) =>
       operation.poll("following", ({ signal }) => followOnce(ports, memories, operation, signal), {
         everyMs: ports.settings.resyncMs,

@@ -3,11 +3,11 @@ import type { Journal, TypedResource } from "@osbert/journal";
 import { flowAdmin } from "../admin/flow-admin.js";
 import type { Wiring, WiringPorts } from "../applications/wiring.js";
 import type { Cluster } from "../cluster/cluster.js";
-import { objectName } from "../cluster/object-name.js";
 import { followed } from "../flows/claims.js";
 import { deliverySchema } from "../flows/delivery.js";
 import {
   conditionOf,
+  flowId,
   flowPart,
   followKind,
   type NamespaceShape,
@@ -88,7 +88,7 @@ export function createWiring(options: WiringOptions): Wiring & { readonly settin
     plan: ({ events }) => (events ? eventsPlan(settings) : {}),
     admin: flowAdmin(flowAdminPorts(journal)),
     async instanceMetadata({ platform, instance }) {
-      const flow = objectName("flow", platform, instance);
+      const flow = flowId(platform, instance);
       const namespace = platform;
       const resource = namespaceResource.resource(await journal().read(namespaceKey(namespace), [flowPart(flow)]));
       const record = resource?.parts.get(flowPart(flow));
