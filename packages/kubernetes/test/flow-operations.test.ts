@@ -1,12 +1,13 @@
-import type { Store } from "@osbert/journal";
+import type { Journal, Store } from "@osbert/journal";
 import { memoryStore } from "@osbert/journal/memory";
 import { expect, test } from "vitest";
 import { until } from "../../../tools/until.js";
 import { applicationKinds } from "../src/applications/application-kinds.js";
 import { catalogKey } from "../src/applications/catalog-records.js";
 import { ClusterError } from "../src/cluster/cluster-error.js";
-import { namespaceLabel, ownLabels } from "../src/flows/desired-objects.js";
-import { namespaceKey, namespaceResource } from "../src/flows/flow-record.js";
+import { claim, release } from "../src/flows/claims.js";
+import { namespaceLabel, ownLabels, subscriptionName } from "../src/flows/desired-objects.js";
+import { flowPart, namespaceKey, namespaceResource } from "../src/flows/flow-record.js";
 import type { FlowSettings } from "../src/flows/flow-settings.js";
 import { defaultFlowSettings, kinds } from "../src/flows/flow-settings.js";
 import { createWiring } from "../src/wiring/wiring.js";
@@ -166,11 +167,42 @@ test("a namespace where all is over is not looked at because of news", async () 
   const { seq } = (await shop()) ?? {};
   world.put(kinds.namespace, { name: "shop" });
   // Its news come after those of the other.
-  world.put(kinds.broker, { name: "default", namespace: "stray", labels: ownLabels(defaultFlowSettings) });
-  world.put(kinds.subscription, {
-    ...{ name: "stray", namespace: integration },
-    labels: { ...ownLabels(defaultFlowSettings), [namespaceLabel]: "stray" },
-  });
+  await letGoOf(second.broker.journal, "stray");
+  putWire(world, "stray");
   await until("the stray to go", async () => world.all(kinds.subscription).length === 0);
   expect((await shop())?.seq).toBe(seq);
 });
+
+test("objects of ours in a namespace that the store has never known are left alone: it may be a wrong store, or an old copy", async () => {
+  const { world, broker } = await start({ settings: { lingerMs: 0 } });
+  putWire(world, "unknown");
+  await letGoOf(broker.journal, "stray");
+  putWire(world, "stray");
+  await until("the one that was let go of here to go", async () => world.all(kinds.subscription).length === 1);
+  expect(await broker.journal.read(namespaceKey("unknown"))).toBeUndefined();
+  expect(world.all(kinds.broker).map(({ metadata }) => metadata.namespace)).toContain("unknown");
+});
+
+/** An instance had the events of the application there, and has let go of them. */
+async function letGoOf(journal: Journal, namespace: string): Promise<void> {
+  const flow = { flow: "flow-1", namespace, platform: namespace, instance: "i" };
+  const wanted = { application: "commerce", service: "sales", delivery: null };
+  const decide = [
+    namespaceResource.decide((resource, now) => claim(resource, { ...flow, ...wanted, operation: 1 }, now)),
+    namespaceResource.decide((resource, now) => release(resource, { ...flow, operation: 2 }, now)),
+  ];
+  for (const each of decide) {
+    const by = { actor: { type: "system", subject: "test" } } as const;
+    await journal.transact<unknown>(namespaceKey(namespace), each, { by, parts: [flowPart(flow.flow)] });
+  }
+}
+
+/** What a process that came late, or another store, has made for a namespace. */
+function putWire(world: MemoryKnative, namespace: string): void {
+  world.put(kinds.namespace, { name: namespace });
+  world.put(kinds.broker, { name: "default", namespace, labels: ownLabels(defaultFlowSettings) });
+  world.put(kinds.subscription, {
+    ...{ name: subscriptionName("commerce", namespace), namespace: integration },
+    labels: { ...ownLabels(defaultFlowSettings), [namespaceLabel]: namespace },
+  });
+}

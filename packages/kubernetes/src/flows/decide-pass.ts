@@ -8,6 +8,7 @@ import {
   isPolicyOf,
   policyObjects,
   says,
+  subscriptionName,
 } from "./desired-objects.js";
 import { flowConditions } from "./flow-conditions.js";
 import {
@@ -24,7 +25,7 @@ import {
 import type { FlowSettings } from "./flow-settings.js";
 import { type Evidence, nextBroker } from "./next-broker.js";
 import { nextWire, removal } from "./next-wire.js";
-import { isRecord, type Observed, type SeenMirror, type SeenPolicy } from "./observed.js";
+import { isRecord, type Observed, type SeenMirror, type SeenPolicy, type SeenSubscription } from "./observed.js";
 import type { Action } from "./pass.js";
 
 /** All that is kept of a namespace. */
@@ -69,7 +70,8 @@ export function decidePass(stored: StoredNamespace, observed: Observed, facts: P
   const { data } = stored;
   const { namespace } = data;
   const isBlind = observed.behind !== null;
-  const shared = isBlind ? null : nextBroker(data, observed, settings, now, facts.evidence, sinkBrokenSince(stored));
+  const brokerFacts = { brokenSince: sinkBrokenSince(stored), hasUnknown: unknown(stored, observed).length > 0 };
+  const shared = isBlind ? null : nextBroker(data, observed, settings, now, facts.evidence, brokerFacts);
   const broker = shared?.broker ?? data.broker;
   const hasSink = observed.broker !== undefined && !observed.broker.deleting && broker.state === "present";
   const flowsOf = byApplication(stored.flows);
@@ -245,16 +247,30 @@ function brokenAlone([flow]: readonly FlowRecord[]): number | null {
   return isAlone && subscription?.status === "False" ? subscription.since : null;
 }
 
-/** Subscriptions of ours that no wire knows: made by a process that came late. They would deliver what nobody has asked for. */
+/** Subscriptions of ours that no wire knows, and that nobody has let go of here either: whoever has made them may know more than a store that was restored from an old copy. */
+function unknown(stored: StoredNamespace, { subscriptions }: Observed): readonly SeenSubscription[] {
+  const known = new Set([...[...stored.wires.values()].map(({ name }) => name), ...letGoOf(stored)]);
+  return [...subscriptions.values()].filter(({ name, ours, deleting }) => ours && !deleting && !known.has(name));
+}
+
+/** Subscriptions of ours that were let go of here, and that no wire knows: made by a process that came late, they would deliver what nobody wants any more. */
 function strays(
   stored: StoredNamespace,
   wires: ReadonlyMap<string, WireRecord>,
   { subscriptions }: Observed,
 ): readonly Action[] {
   const known = new Set([...stored.wires.values(), ...wires.values()].map(({ name }) => name));
+  const letGo = letGoOf(stored);
   return [...subscriptions.values()]
-    .filter(({ name, ours, deleting }) => ours && !deleting && !known.has(name))
+    .filter(({ name, ours, deleting }) => ours && !deleting && !known.has(name) && letGo.has(name))
     .map(removal);
+}
+
+function letGoOf({ data: { namespace, released } }: StoredNamespace): ReadonlySet<string> {
+  const applications = Object.values(released).flatMap(({ application }) =>
+    application === null ? [] : [application],
+  );
+  return new Set(applications.map((application) => subscriptionName(application, namespace)));
 }
 
 function policyActions(

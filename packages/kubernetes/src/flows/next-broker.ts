@@ -21,6 +21,13 @@ export interface NextBroker {
   readonly asks: boolean;
 }
 
+/** What a Broker is decided on beside what is kept and seen of it. */
+export interface BrokerFacts {
+  readonly brokenSince: number | null;
+  /** Subscriptions of ours deliver to it that nobody here remembers: the store may be an old copy. */
+  readonly hasUnknown: boolean;
+}
+
 /** Pure: what becomes of the Broker that the flows of a namespace share. */
 export function nextBroker(
   { namespace, holders, broker }: NamespaceData,
@@ -28,7 +35,7 @@ export function nextBroker(
   settings: FlowSettings,
   now: number,
   evidence: Evidence | undefined,
-  brokenSince: number | null,
+  { brokenSince, hasUnknown }: BrokerFacts,
 ): NextBroker {
   // It goes with its namespace.
   if (observed.namespace !== "active") return still(absentBroker(broker.epoch));
@@ -44,6 +51,8 @@ export function nextBroker(
       return repaired(ensured(namespace, broker, seen, settings, now), seen, settings, now, brokenSince);
     case "lingering":
       if (isNeeded) return ensured(namespace, { ...broker, lingerUntil: null }, seen, settings, now);
+      // Somebody delivers to it, whom this store does not know.
+      if (hasUnknown) return { ...still(broker), dueAt: now + usedAgainMs };
       return lingering(broker, seen, settings, now, evidence);
     case "deleting": {
       // Another one of the name is none that anybody has decided to delete.

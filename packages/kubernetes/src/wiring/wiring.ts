@@ -116,7 +116,10 @@ function eventsPlan({
   return { provision: parameters, update: parameters, maximumPollingDuration: Math.ceil(softDeadlineMs / 900) };
 }
 
-/** Whoever follows the namespace looks now. Where nobody does and an object of ours is left, somebody begins to: it was made by a process that came late. */
+/**
+ * Whoever follows the namespace looks now. Where all was over and an object of ours is left, somebody begins to again: it was made by a process that came
+ * late. Of a namespace that this store has never known nothing is touched: the store may be a wrong one, or an old copy.
+ */
 async function lookAt(journal: Journal, namespace: string, isOurs: boolean): Promise<void> {
   const key = namespaceKey(namespace);
   if (!isOurs && !isFollowed(namespaceResource.resource(await journal.read(key)))) return;
@@ -124,8 +127,8 @@ async function lookAt(journal: Journal, namespace: string, isOurs: boolean): Pro
     key,
     namespaceResource.decide((resource) => {
       if (isFollowed(resource)) return { result: null, change: followed(resource) };
-      if (!isOurs) return { result: null };
-      return { result: null, change: { data: resource?.data ?? newNamespace(namespace), ...followed(resource) } };
+      if (!isOurs || resource === undefined) return { result: null };
+      return { result: null, change: { data: resource.data ?? newNamespace(namespace), ...followed(resource) } };
     }),
     { by: byEventFlow },
   );
