@@ -19,3 +19,10 @@ test("a body of no pieces is empty", async () => {
   const pieces = new Pieces([]);
   expect([pieces.byteLength, pieces.whole().length, await text(pieces.toReadable())]).toEqual([0, 0, ""]);
 });
+
+test("a small body is put together once, and goes out as one; a large one stays in pieces", () => {
+  const small = new Pieces([new Uint8Array([1]), new Uint8Array([2, 3])]);
+  expect(small.small()).toEqual(new Uint8Array([1, 2, 3]));
+  expect(small.small()).toBe(small.small());
+  expect(new Pieces([new Uint8Array(300_000)]).small()).toBeUndefined();
+});

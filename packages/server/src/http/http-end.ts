@@ -157,8 +157,9 @@ function checkAuthorization(authorization: string | undefined): void {
     throw new BrokerError("bad-request", "the header Authorization must be sent once, with one value");
 }
 
-function toWire({ status, body, headers }: Answer, requestId: string, method: string): WireResponse {
+function toWire({ status, body: answered, headers }: Answer, requestId: string, method: string): WireResponse {
   const none = status === 304;
+  const body = answered instanceof Pieces ? (answered.small() ?? answered) : answered;
   const pieces = body instanceof Pieces ? body : undefined;
   const live = body instanceof LiveText ? body : undefined;
   const sent = none || live !== undefined || pieces !== undefined ? "" : isText(body) ? body : JSON.stringify(body);

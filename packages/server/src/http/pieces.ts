@@ -10,9 +10,18 @@ export class Pieces {
   /** Of all of them. */
   readonly byteLength: number;
 
+  #whole: Uint8Array<ArrayBuffer> | undefined;
+
   constructor(pieces: readonly Uint8Array<ArrayBuffer>[]) {
     this.pieces = pieces;
     this.byteLength = pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  }
+
+  /** Of a small body: all of it in one piece, which is kept. It goes out twice as fast as a stream. `undefined`: it is not small. */
+  small(): Uint8Array<ArrayBuffer> | undefined {
+    if (this.byteLength > smallBytes) return undefined;
+    this.#whole ??= this.whole();
+    return this.#whole;
   }
 
   /** In one piece, made for whoever asks. */
@@ -51,6 +60,9 @@ export class Pieces {
     });
   }
 }
+
+/** A second copy of so much costs nobody anything. */
+const smallBytes = 262_144;
 
 /** So much is given to a connection at a time: enough that it is not waited for again and again. */
 const aheadBytes = 1_048_576;
