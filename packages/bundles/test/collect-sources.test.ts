@@ -127,7 +127,7 @@ test("F5-54: an instance that cannot be read keeps its own spec and revisions, a
   await flow.advance(1_000);
   await expect.poll(() => stateOf("other")).toBe("deleted");
   expect(stateOf("gone")).toBe("retired");
-  expect(await revisions()).toBe(2);
+  await expect.poll(revisions).toBe(2);
   const { kept } = (await services.collectable()).get("folder") ?? {};
   expect(kept?.map(({ what }) => what)).toEqual([expect.stringContaining("gone")]);
 });

@@ -28,7 +28,8 @@ const platform = { username: "platform", password: "platform-password" };
 
 async function folder(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "osbert-bundles-"));
-  onTestFinished(() => rm(path, { recursive: true, force: true }));
+  // A job that is on its last line still writes.
+  onTestFinished(() => rm(path, { recursive: true, force: true, maxRetries: 10 }));
   return path;
 }
 
