@@ -34,7 +34,8 @@ export function httpServer(end: HttpEnd, { tls, trustProxy }: HttpServerOptions 
     return503OnClosing: false,
     // Fastify's default is to wait for ever for the rest of a request.
     requestTimeout: longestRequestMs,
-    routerOptions: { ignoreTrailingSlash: false },
+    // Each API reads its own query: what Fastify would make of it nobody asks for.
+    routerOptions: { ignoreTrailingSlash: false, querystringParser: () => ({}) },
     // A path that is not validly percent-encoded: the handler says so, but first it asks who wants to know.
     frameworkErrors: (_error, request, reply) => void answer(request, reply),
     clientErrorHandler: (error, socket) => refuseBytes(end, error, socket),
