@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { passedIn, type TestOutcome, toRunAgain } from "./test-report.js";
+import { passedIn, slowest, type TestOutcome, toRunAgain } from "./test-report.js";
 
 const files = {
   "good.test.ts": `test("passes", () => {}); test.skip("left out", () => {});`,
@@ -63,7 +63,7 @@ test("a process that dies fails with its file, beside what is told of it", () =>
 });
 
 test("what failed is run again by names and files", () => {
-  const bad: TestOutcome = { file: "tools/a.test.ts", test: "a > b fails (1)", status: "failed", said: "" };
+  const bad: TestOutcome = { file: "tools/a.test.ts", test: "a > b fails (1)", status: "failed", said: "", ms: 900 };
   expect(toRunAgain([bad])).toEqual(["^(a . b fails .1.)$", "tools/a.test.ts"]);
   expect(toRunAgain([{ ...bad, test: "" }])).toEqual(["^(.*)$", "tools/a.test.ts"]);
   expect(toRunAgain([bad, { ...bad, file: "", test: "" }])).toEqual(["^(a . b fails .1.)$", "tools/a.test.ts"]);
@@ -72,7 +72,7 @@ test("what failed is run again by names and files", () => {
 });
 
 test("only what ran again and passed counts as unsteady", () => {
-  const bad: TestOutcome = { file: "tools/a.test.ts", test: "one", status: "failed", said: "" };
+  const bad: TestOutcome = { file: "tools/a.test.ts", test: "one", status: "failed", said: "", ms: 0 };
   const passed: TestOutcome = { ...bad, status: "passed" };
   expect(passedIn([passed], bad)).toBe(true);
   expect(passedIn([], bad)).toBe(false);
@@ -82,4 +82,11 @@ test("only what ran again and passed counts as unsteady", () => {
   expect(passedIn([passed, { ...bad, file: "" }], bad)).toBe(false);
   expect(passedIn([passed], { ...bad, file: "", test: "" })).toBe(true);
   expect(passedIn([passed, bad], { ...bad, file: "", test: "" })).toBe(false);
+});
+
+test("what took longest is told by file", () => {
+  const of = (file: string, ms: number): TestOutcome => ({ file, test: "one", status: "passed", said: "", ms });
+  const outcomes = [of("tools/a.test.ts", 900), of("tools/b.test.ts", 1_600), of("tools/a.test.ts", 1_200)];
+  expect(slowest(outcomes)).toEqual(["a 2 s", "b 2 s"]);
+  expect(slowest(outcomes, 1)).toEqual(["a 2 s"]);
 });

@@ -20,13 +20,14 @@ function ofModule(module: TestModule): TestOutcome[] {
     const { state, errors } = test.result();
     // A test that never ended is one whose process died.
     const status = state === "pending" ? "failed" : state;
-    return { file, test: nameOf(test), status, said: text(errors ?? []) };
+    return { file, test: nameOf(test), status, said: text(errors ?? []), ms: test.diagnostic()?.duration ?? 0 };
   });
   const errors = [module, ...module.children.allSuites()].flatMap((suite) => suite.errors());
   const isWhole =
     module.state() === "passed" || module.state() === "skipped" || tests.some(({ status }) => status === "failed");
   if (errors.length === 0 && isWhole) return tests;
-  return [...tests, { file, test: "", status: "failed", said: text(errors) || `the file ended as ${module.state()}` }];
+  const said = text(errors) || `the file ended as ${module.state()}`;
+  return [...tests, { file, test: "", status: "failed", said, ms: 0 }];
 }
 
 /** As `vitest -t` compares it. */
@@ -40,7 +41,7 @@ function ofUncaught(error: SerializedError): TestOutcome {
   const path: unknown = error.VITEST_TEST_PATH;
   const during: unknown = error.VITEST_TEST_NAME;
   const said = `an error that nobody caught${typeof during === "string" ? `, during "${during}"` : ""}: ${text([error])}`;
-  return { file: typeof path === "string" ? pathInCheckout(path) : "", test: "", status: "failed", said };
+  return { file: typeof path === "string" ? pathInCheckout(path) : "", test: "", status: "failed", said, ms: 0 };
 }
 
 /** Under another Node.js the tests run in a copy of the checkout: the path is told from the folder of tests on. */

@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /**
- * `tsx tools/test-report.ts REPORT.json …` tells what failed in reports of tools/ci-reporter.ts, and ends with the line "N passed, N failed"; beside
- * NAME.json, NAME-again.json may hold a second run of the files in which something failed. With `--failed`, it prints
+ * `tsx tools/test-report.ts REPORT.json …` tells what took longest and what failed in reports of tools/ci-reporter.ts, and ends with the line
+ * "N passed, N failed"; beside NAME.json, NAME-again.json may hold a second run of the files in which something failed. With `--failed`, it prints
  * what failed instead: a pattern of the tests' names, as `vitest -t` takes it, and a line for each file.
  */
 export interface TestOutcome {
@@ -13,6 +14,8 @@ export interface TestOutcome {
   readonly test: string;
   readonly status: "passed" | "failed" | "skipped";
   readonly said: string;
+  /** How long it took. */
+  readonly ms: number;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) main();
@@ -36,6 +39,7 @@ function tell(paths: readonly string[]): boolean {
   const sum = { passed: 0, failed: 0, skipped: 0 };
   for (const path of paths) {
     const first = read(path) ?? [];
+    console.log(`${basename(path, ".json")}, longest: ${slowest(first).join(", ")}`);
     if (!first.some(({ status }) => status === "passed")) {
       console.log(`failed: nothing was run for ${path}`);
       sum.failed++;
@@ -54,6 +58,14 @@ function tell(paths: readonly string[]): boolean {
   }
   console.log(`${sum.passed} passed, ${sum.failed} failed${sum.skipped > 0 ? `, ${sum.skipped} skipped` : ""}`);
   return sum.failed === 0;
+}
+
+/** Files and their seconds, without those of hooks. */
+export function slowest(outcomes: readonly TestOutcome[], most = 25): string[] {
+  const taken = new Map<string, number>();
+  for (const { file, ms } of outcomes) taken.set(file, (taken.get(file) ?? 0) + ms);
+  const sorted = [...taken].sort(([, one], [, other]) => other - one).slice(0, most);
+  return sorted.map(([file, ms]) => `${basename(file, ".test.ts")} ${Math.round(ms / 1_000)} s`);
 }
 
 /** Whether what failed was run again and did not fail; of what failed outside of tests, whether all of its file passed; without a file, all. */
