@@ -146,6 +146,15 @@ export function askedBefore(desk: Desk): Admission | undefined {
 
 const doubleClickMs = 5_000;
 
+/** For a request that cannot be taken any more: it is refused, unless it was taken before. */
+export function repeatedOr(refusal: PlatformError): (desk: Desk) => Admitting {
+  return (desk) => {
+    const known = askedBefore(desk);
+    if (known === undefined) throw refusal;
+    return { result: known };
+  };
+}
+
 /** The caller has seen the instance as it is, or is told what happened since. */
 export function checkMatch({ request: { ifMatch }, data }: Desk): void {
   if (ifMatch === null || data?.revision === ifMatch) return;

@@ -1,12 +1,12 @@
 import type { Attribution, Journal, Page } from "@osbert/journal";
 import { admitBind, type WantedBinding } from "../decisions/admit-bind.js";
 import { admitCreate } from "../decisions/admit-create.js";
-import { admitDelete } from "../decisions/admit-delete.js";
+import { admitDelete, type WantedDelete } from "../decisions/admit-delete.js";
 import { admitUnbind } from "../decisions/admit-unbind.js";
 import { admitUpdate, type WantedUpdate } from "../decisions/admit-update.js";
 import { partOfBinding } from "../decisions/binding-part.js";
 import { checkLockEnd } from "../decisions/controls.js";
-import type { Desk } from "../decisions/desk.js";
+import { askedBefore, type Desk, repeatedOr } from "../decisions/desk.js";
 import { nothingNew } from "../decisions/project.js";
 import { isSuccessorOf } from "../decisions/same-binding.js";
 import { successorName } from "../decisions/schedule-rotation.js";
@@ -34,6 +34,7 @@ import {
   type DeleteInput,
   type InstanceLock,
   type InstancePolicy,
+  type IntentName,
   instances,
   type UnbindInput,
   type UpdateInput,
@@ -75,7 +76,8 @@ export class JournalInstances implements Instances {
   }
 
   async create(ref: InstanceRef, wanted: CreateInstance, asking: Asking): Promise<Admitted> {
-    return this.#create(ref, wanted, null, asking);
+    checkParameters(wanted.parameters);
+    return this.#unlessRepeated(ref, "create", wanted, asking, () => this.#create(ref, wanted, null, asking));
   }
 
   async adopt(
@@ -84,6 +86,11 @@ export class JournalInstances implements Instances {
     asking: Asking,
   ): Promise<Admitted> {
     if (!isOsbId(wanted.osbId)) throw new PlatformError("invalid", `the id of what is to be adopted ${osbIdRule}`);
+    checkParameters(wanted.parameters);
+    return this.#unlessRepeated(ref, "adopt", wanted, asking, () => this.#adopt(ref, wanted, asking));
+  }
+
+  async #adopt(ref: InstanceRef, wanted: CreateInstance & { readonly osbId: string }, asking: Asking) {
     const { broker } = this.#found(ref, wanted);
     const key = keyOf(ref);
     const id = osbIdAt(this.#ports.brokers, broker, wanted.osbId);
@@ -95,9 +102,11 @@ export class JournalInstances implements Instances {
 
   async update(ref: InstanceRef, wanted: UpdateInstance, asking: Asking): Promise<Admitted> {
     checkParameters(wanted.parameters);
-    const plan = wanted.plan === undefined ? null : (await this.#planOf(ref, wanted.plan)).plan;
-    const text = { plan, parameters: wanted.parameters ?? null, maintenance: null };
-    return this.#update(ref, { op: "update", text, after: wanted.after ?? [] }, asking, wanted);
+    return this.#unlessRepeated(ref, "update", wanted, asking, async () => {
+      const plan = wanted.plan === undefined ? null : (await this.#planOf(ref, wanted.plan)).plan;
+      const text = { plan, parameters: wanted.parameters ?? null, maintenance: null };
+      return this.#update(ref, { op: "update", text, after: wanted.after ?? [] }, asking, wanted);
+    });
   }
 
   async refresh(ref: InstanceRef, asking: Asking): Promise<Admitted> {
@@ -119,8 +128,7 @@ export class JournalInstances implements Instances {
     if ((mode === "after") !== (wanted.after !== undefined))
       throw new PlatformError("invalid", "after names an operation, and is for the mode after alone");
     const asked = { mode, after: wanted.after ?? null, cascade, now, reason: wanted.reason ?? null };
-    const decide = (desk: Desk) => admitDelete(desk, asked);
-    return this.#admissions.ask(ref, "delete", wanted, asking, decide, {});
+    return this.#delete(ref, asked, asking, wanted);
   }
 
   async bind(ref: InstanceRef, wanted: CreateBinding, asking: Asking): Promise<Admitted> {
@@ -268,8 +276,23 @@ export class JournalInstances implements Instances {
     return findPlan(here.length > 0 ? here : offered, wanted);
   }
 
+  /** What a request names may be gone since the same one was taken: its key still tells what came of it (E2). */
+  async #unlessRepeated(
+    ref: InstanceRef,
+    op: IntentName,
+    asked: object,
+    asking: Asking,
+    admit: () => Promise<Admitted>,
+  ): Promise<Admitted> {
+    try {
+      return await admit();
+    } catch (error) {
+      if (asking.idempotencyKey === undefined || !(error instanceof PlatformError)) throw error;
+      return this.#admissions.ask(ref, op, asked, asking, repeatedOr(error), {});
+    }
+  }
+
   async #create(ref: InstanceRef, wanted: CreateInstance, osbId: string | null, asking: Asking): Promise<Admitted> {
-    checkParameters(wanted.parameters);
     const found = this.#found(ref, wanted);
     const { broker, offering, plan, maintenance } = found;
     const { parameters = null, policy = {} } = wanted;
@@ -300,6 +323,10 @@ export class JournalInstances implements Instances {
     return this.#admissions.ask(ref, wanted.op, asked, asking, decide, {}, what);
   }
 
+  #delete(ref: InstanceRef, wanted: WantedDelete, asking: Asking, asked: object): Promise<Admitted> {
+    return this.#admissions.ask(ref, "delete", asked, asking, (desk) => admitDelete(desk, wanted), {});
+  }
+
   async #bind(
     ref: InstanceRef,
     wanted: Omit<WantedBinding, "serial">,
@@ -323,7 +350,9 @@ export class JournalInstances implements Instances {
     switch (kind) {
       case "create": {
         const { plan, parameters } = input as CreateInput;
-        return this.#recreate(ref, plan.id, parameters, asking);
+        const text = { plan, parameters, maintenance: null };
+        const asked = { retried: text };
+        return this.#unlessRepeated(ref, "create", asked, asking, () => this.#recreate(ref, text, asking, asked));
       }
       case "update": {
         const { op, text, latest = false } = input as UpdateInput;
@@ -334,8 +363,9 @@ export class JournalInstances implements Instances {
       }
       case "delete": {
         const { mode, reason } = input as DeleteInput;
-        const wanted = { mode: mode === "after" ? ("preempt" as const) : mode, ...(reason !== null && { reason }) };
-        return this.delete(ref, { ...wanted, cascade }, asking);
+        const wanted = { mode: mode === "after" ? ("preempt" as const) : mode, after: null, now: false, reason };
+        // Not what becomes of the bindings: that is told by the last delete, which is another when it is asked again.
+        return this.#delete(ref, { ...wanted, cascade }, asking, { retried: { mode, reason } });
       }
       case "bind": {
         const { binding, parameters, appGuid, predecessor } = input as BindInput;
@@ -369,18 +399,19 @@ export class JournalInstances implements Instances {
   }
 
   /** The same create once more, with a new id at the broker: what waited behind it goes on when it succeeds. */
-  async #recreate(ref: InstanceRef, plan: string, parameters: string | null, asking: Asking): Promise<Admitted> {
+  async #recreate(ref: InstanceRef, before: AppliedState, asking: Asking, asked: object): Promise<Admitted> {
     const failedCreate = await this.#reader.failedCreate(ref);
-    const found = await this.#planOf(ref, plan);
-    const text = { plan: found.plan, parameters, maintenance: null };
-    const wanted: WantedUpdate = { op: "update", text, after: [], failedCreate };
+    const found = await this.#planOf(ref, before.plan.id);
+    const wanted: WantedUpdate = { op: "update", text: { ...before, plan: found.plan }, after: [], failedCreate };
     const decide = (desk: Desk) => {
+      const known = askedBefore(desk);
+      if (known !== undefined) return { result: known };
       // What was wanted then would go over all that was wanted since.
       if (desk.data !== undefined && desk.data.applied !== null)
         throw new PlatformError("too-late", "the instance was created since; change it as it is now");
       return admitUpdate(desk, wanted);
     };
-    return this.#admissions.ask(ref, "create", { retried: text }, asking, decide, {}, counted(found));
+    return this.#admissions.ask(ref, "create", asked, asking, decide, {}, counted(found));
   }
 
   #isOfferedIn(space: string, { broker, offering }: OfferedService): boolean {
