@@ -277,6 +277,8 @@ export interface Brokers {
   read(name: string): Promise<BrokerView | undefined>;
   list(): Promise<readonly BrokerView[]>;
   offerings(broker?: string): readonly OfferedService[];
+  /** Those that a user may mean by an id or a name: found by it, however many there are. */
+  offeringsCalled(idOrName: string, broker?: string): readonly OfferedService[];
   /** In order, as they are asked for: whoever takes a page looks at no more than that. */
   offeringsBehind(query: OfferingQuery): Iterable<OfferedService>;
 }

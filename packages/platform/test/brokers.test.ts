@@ -149,6 +149,22 @@ test("registrations that make no sense are refused, and no refusal repeats a sec
   }
 });
 
+test("offerings are found by name and by id, at one broker or at all, also when they have left the catalog", async () => {
+  const server = await catalogServer({ catalog: catalogOf({ postgres: ["small"], redis: ["tiny"] }) });
+  const { brokers } = await startProcess();
+  await brokers.register("acme", at(server), asking);
+  await brokers.register("twin", at(server), asking);
+  const called = (idOrName: string, broker?: string) =>
+    brokers.offeringsCalled(idOrName, broker).map((one) => `${one.broker} ${one.offering.name}`);
+  expect(called("redis")).toEqual(["acme redis", "twin redis"]);
+  expect(called("redis-id", "twin")).toEqual(["twin redis"]);
+  expect(called("mysql")).toEqual([]);
+  expect(called("redis", "nobody")).toEqual([]);
+  server.catalog = catalogOf({ postgres: ["small"] });
+  await brokers.relist("acme", asking);
+  expect(brokers.offeringsCalled("redis", "acme")).toMatchObject([{ leftAt: expect.any(Number) }]);
+});
+
 test("P-CAT-06: a catalog that is the same is not sent again, and one on demand is read at once", async () => {
   const server = await catalogServer({ etag: '"one"' });
   const { brokers } = await startProcess();

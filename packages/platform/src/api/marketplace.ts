@@ -9,7 +9,7 @@ const usualPage = 100;
 const mostLookedAt = 2_000;
 
 /** What is offered, and what is seen of it. */
-export interface Offers extends Pick<Brokers, "offerings" | "offeringsBehind"> {
+export interface Offers extends Pick<Brokers, "offeringsBehind" | "offeringsCalled"> {
   /** `undefined`: nothing. */
   seen(offered: OfferedService): OfferedService | undefined;
 }
@@ -28,8 +28,8 @@ export function offeredIn(
     return plans.length === 0 ? undefined : { ...offered, offering: { ...offering, plans } };
   };
   return {
-    offerings: (broker) => brokers.offerings(broker),
     offeringsBehind: (query) => brokers.offeringsBehind(query),
+    offeringsCalled: (idOrName, broker) => brokers.offeringsCalled(idOrName, broker),
     seen,
   };
 }
@@ -58,14 +58,11 @@ function pageOf(items: readonly OfferedService[], last: OfferedService | undefin
 
 /** By name or id. What is no longer in a catalog is found by those who still have it. */
 export function findOffering(
-  offers: Pick<Offers, "offerings" | "seen">,
+  offers: Pick<Offers, "offeringsCalled" | "seen">,
   wanted: string,
   broker: string | undefined,
 ): OfferedService {
-  const found = offers
-    .offerings(broker)
-    .filter(({ offering }) => offering.id === wanted || offering.name === wanted)
-    .flatMap((offered) => offers.seen(offered) ?? []);
+  const found = offers.offeringsCalled(wanted, broker).flatMap((offered) => offers.seen(offered) ?? []);
   const offered = found.filter(({ leftAt }) => leftAt === null);
   const [first, second] = offered.length > 0 ? offered : found;
   if (first === undefined) throw new PlatformError("not-found", "nobody offers that");

@@ -1,5 +1,5 @@
 import type { Journal, OperationKinds } from "@osbert/journal";
-import type { Brokers, Freezes, OfferedService, Visibilities } from "../platform.js";
+import type { Brokers, Freezes, Visibilities } from "../platform.js";
 import { brokerRecords } from "../records/broker-record.js";
 import { keys } from "../records/keys.js";
 import { Breaker, byItself } from "./breaker.js";
@@ -26,8 +26,6 @@ export interface OpenedBrokers {
   readonly kinds: OperationKinds;
   readonly port: BrokerPort;
   readonly brokers: Brokers;
-  /** What a user may mean by the id or name of an offering. */
-  readonly offeringsCalled: (broker: string | undefined, idOrName: string) => readonly OfferedService[];
   readonly freezes: Freezes;
   readonly visibilities: Visibilities;
   /** Takes copies of all that is registered, and follows them. */
@@ -63,7 +61,6 @@ export function openBrokers({ journal, random = Math.random }: OpenBrokersOption
       relist: async (name) => (await registrations.ask(name, byItself)).asked,
     },
     brokers: registrations,
-    offeringsCalled: (broker, idOrName) => registrations.offeringsCalled(broker, idOrName),
     freezes,
     visibilities: {
       list: () => visibilities.list(),

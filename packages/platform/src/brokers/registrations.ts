@@ -136,8 +136,7 @@ export class Registrations implements Brokers {
     }
   }
 
-  /** Those that a user may mean: with this id or name. */
-  offeringsCalled(broker: string | undefined, idOrName: string): readonly OfferedService[] {
+  offeringsCalled(idOrName: string, broker?: string): readonly OfferedService[] {
     const { copies } = this.#ports;
     return this.#offered(broker, (name) => copies.offeringsCalled(name, idOrName));
   }

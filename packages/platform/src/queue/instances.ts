@@ -15,6 +15,7 @@ import { findOwner, osbIdAt } from "../operations/find-owner.js";
 import type {
   Admitted,
   Asking,
+  Brokers,
   CreateBinding,
   CreateInstance,
   DeleteInstance,
@@ -57,8 +58,7 @@ import { type FoundPlan, findPlan } from "./find-plan.js";
 import { InstanceReader } from "./instance-reader.js";
 
 export interface InstancesPorts extends AdmissionsPorts {
-  /** What a user may mean by the id or name of an offering. */
-  readonly offeringsCalled: (broker: string | undefined, idOrName: string) => readonly OfferedService[];
+  readonly offeringsCalled: Brokers["offeringsCalled"];
 }
 
 /** Instances as operations on the journal: what is asked for is decided and kept in one commit. */
@@ -270,7 +270,7 @@ export class JournalInstances implements Instances {
   }
 
   #found(ref: InstanceRef, wanted: CreateInstance): ReturnType<typeof findPlan> {
-    const offered = this.#ports.offeringsCalled(wanted.broker, wanted.offering);
+    const offered = this.#ports.offeringsCalled(wanted.offering, wanted.broker);
     // What is not offered in the space makes no name ambiguous there.
     const here = offered.filter((one) => this.#isOfferedIn(ref.space, one));
     return findPlan(here.length > 0 ? here : offered, wanted);
@@ -437,7 +437,7 @@ export class JournalInstances implements Instances {
     const data = instances.resource(await this.#journal.read(keyOf(ref)))?.data;
     if (data == null) throw new PlatformError("not-found", "there is no such instance");
     const { broker, offering } = data;
-    return findPlan(this.#ports.offeringsCalled(broker, offering.id), { broker, offering: offering.id, plan });
+    return findPlan(this.#ports.offeringsCalled(offering.id, broker), { broker, offering: offering.id, plan });
   }
 }
 

@@ -67,7 +67,7 @@ export async function openPlatform(options: PlatformOptions): Promise<OpenedPlat
     new JournalInstances({
       journal: journal(),
       brokers: brokers.port,
-      offeringsCalled: brokers.offeringsCalled,
+      offeringsCalled: (idOrName, broker) => brokers.brokers.offeringsCalled(idOrName, broker),
       quotas,
       platformName,
       newId,

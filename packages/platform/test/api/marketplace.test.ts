@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { marketplace } from "../../src/api/marketplace.js";
+import { findOffering, marketplace } from "../../src/api/marketplace.js";
 import type { OfferedService, OfferingQuery } from "../../src/platform.js";
 
 function offered(number: number): OfferedService {
@@ -58,4 +58,16 @@ test("all pages together have everything once", () => {
 test.each(["", "x", "[]", "[1,2,3]", '["a","b"]', '["a","b","c","d"]'])("%j is behind no page", (after) => {
   const { offers } = offersOf(1);
   expect(() => marketplace(offers, { after })).toThrow(expect.objectContaining({ code: "invalid" }));
+});
+
+test("an offering is looked for by its name, and not among all others", () => {
+  const { looked, offers } = offersOf(20_000);
+  const called: [string, string | undefined][] = [];
+  const offeringsCalled = (idOrName: string, broker?: string) => {
+    called.push([idOrName, broker]);
+    return [offered(17)];
+  };
+  expect(findOffering({ ...offers, offeringsCalled }, "service-00017", "acme")).toEqual(offered(17));
+  expect(called).toEqual([["service-00017", "acme"]]);
+  expect(looked.at).toBe(0);
 });

@@ -171,6 +171,11 @@ export function memoryPlatform() {
       list: async () => [...brokers.values()],
       offerings: (broker) =>
         ["one", "other"].filter((name) => broker === undefined || name === broker).flatMap((name) => offeredBy(name)),
+      offeringsCalled: (idOrName, broker) =>
+        ["one", "other"]
+          .filter((name) => broker === undefined || name === broker)
+          .flatMap((name) => offeredBy(name))
+          .filter(({ offering: { id, name } }) => id === idOrName || name === idOrName),
       offeringsBehind: ({ broker, name, after }) => {
         const all = ["one", "other"].flatMap((one) => offeredBy(one));
         const from = all.findIndex((one) => one.broker === after?.broker && one.offering.name === after.name) + 1;
