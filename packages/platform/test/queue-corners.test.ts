@@ -4,9 +4,9 @@ import { admitCreate, type WantedInstance } from "../src/decisions/admit-create.
 import { askedBefore, type Desk } from "../src/decisions/desk.js";
 import { type Holds, withHold } from "../src/decisions/queue-state.js";
 import { unmanage } from "../src/decisions/unmanage.js";
-import { instanceLabels, osbIdLabelName } from "../src/records/instance-labels.js";
+import { instanceLabels, osbIdLabel, osbIdLabelName } from "../src/records/instance-labels.js";
 import { type BindingRecord, instances } from "../src/records/instance-record.js";
-import { queueLab } from "./queue-lab.js";
+import { type QueueLab, queueLab } from "./queue-lab.js";
 import { db, emptied, held, operationOf, ready, refusal, sent, update } from "./queue-stories.js";
 
 test("E10-31: who cancels the second attempt of a create is back where the first one failed, and nobody else's wish is lost", async () => {
@@ -210,6 +210,46 @@ test("E10-13: instances of a broker are listed by its name in the order of their
   }
   expect((await lab.instances.list({ broker: "b", phase: "unmanaged" })).items).toHaveLength(9);
 });
+
+test.each([
+  {
+    next: "its next change",
+    ask: (lab: QueueLab) => lab.instances.lock(lab.ref, { reason: "not now" }, lab.asks("olga")),
+    found: { phase: "unmanaged" },
+  },
+  {
+    next: "its adoption",
+    ask: async (lab: QueueLab) => {
+      const osbId = (await lab.see()).osbId ?? "";
+      lab.answerAll();
+      await lab.instances.adopt(lab.ref, { offering: "db", plan: "small", osbId }, lab.asks("olga"));
+      await lab.instances.setPolicy(lab.ref, { onFailure: "halt" }, lab.asks("olga"));
+      await emptied(lab);
+    },
+    found: { phase: "ready" },
+  },
+])(
+  "E10-13: an instance that was unmanaged before such ones had labels is read, and found by its broker from $next on",
+  async ({ ask, found }) => {
+    const lab = await ready();
+    const take = instances.decide((resource, now) => {
+      const left = resource === undefined ? undefined : unmanage(resource, "olga", "https://b.test", now);
+      if (left?.data == null) throw new Error("there is nothing to leave");
+      const { leftAtUrl: _leftAtUrl, ...data } = left.data;
+      return {
+        result: null,
+        change: { ...left, data, labels: { [osbIdLabelName]: osbIdLabel("b", data.osbId ?? "") } },
+      };
+    });
+    await lab.journal.transact("instance/s/i", take, { ...lab.asks("olga"), partsUnder: ["binding/"], open: "all" });
+    const older = [{ name: "i", phase: "unmanaged" }];
+    expect((await lab.instances.list({ broker: "b" })).items).toEqual([]);
+    expect((await lab.instances.list({ space: "s", broker: "b", phase: "unmanaged" })).items).toMatchObject(older);
+    expect((await lab.instances.list({})).items).toMatchObject(older);
+    await ask(lab);
+    expect((await lab.instances.list({ broker: "b" })).items).toMatchObject([found]);
+  },
+);
 
 test.each([
   { plan: "small", kept: { parameters: db.parameters, maintenance: "1.0.0" } },

@@ -1,4 +1,5 @@
 import { PlatformError } from "../errors.js";
+import { instanceLabels } from "../records/instance-labels.js";
 import type {
   AppliedState,
   AskedBefore,
@@ -278,8 +279,16 @@ export function decided(
   const commit = { data: { ...raised, ...freed, held: holds, phase: phaseOf(data, expected, holds) } };
   return {
     result: { kind: "accepted" },
-    change: Object.assign(commit, change, moved, parts !== undefined && { parts }),
+    change: Object.assign(commit, missingLabels(resource, data), change, moved, parts !== undefined && { parts }),
   };
+}
+
+/** One whose broker was removed before unmanaged instances were labelled is found by its broker from its next change on. */
+function missingLabels(resource: InstanceResource | undefined, data: InstanceData): Pick<InstanceChange, "labels"> {
+  if (data.phase !== "unmanaged" || resource === undefined) return {};
+  // One that is being adopted has its broker's label.
+  const { broker, unmanaged } = resource.labels;
+  return broker === undefined && unmanaged === undefined ? { labels: instanceLabels(data) } : {};
 }
 
 /** Operations that are accepted with a change count for the phase, unless they are held. */
