@@ -25,7 +25,7 @@ import {
   type QueuedOperation,
   queueOf,
 } from "./queue-state.js";
-import { raiseRevision } from "./revision.js";
+import { nextRevision } from "./revision.js";
 
 /** Who asks, and what is known besides the instance. Everything that is chance, time or another's copy comes in here. */
 export interface Request {
@@ -237,7 +237,7 @@ export function intentOf<Kind extends Accepted["kind"]>(
   readonly held?: boolean;
 } {
   const { by, asked } = request;
-  const whole = intentBrief(Object.assign({ by, asked }, brief, heldFor !== undefined && { heldFor }));
+  const whole = intentBrief({ by, asked, ...brief, ...(heldFor !== undefined && { heldFor }) });
   const lane = brokerLane(data?.broker ?? "");
   return heldFor === undefined ? { kind, brief: whole, lane } : { kind, brief: whole, lane, held: true };
 }
@@ -262,11 +262,11 @@ export interface Deciding {
  */
 export function decided(
   { request, resource, queue, now }: Desk,
-  { data, holds, summary, ending = new Set() }: Deciding,
+  { data, holds, summary, ending = nothingEnds }: Deciding,
   change: Omit<InstanceChange, "data" | "hold" | "release"> = {},
 ): Admitting & { readonly change: InstanceChange } {
-  const left = queue.filter(({ id }) => !ending.has(id));
-  const raised = raiseRevision(data, now, request.by, summary);
+  const left = ending.size === 0 ? queue : queue.filter(({ id }) => !ending.has(id));
+  const { revision, changes } = nextRevision(data, now, request.by, summary);
   const expected = [...left, ...expectedOf(change)];
   const isDone = (change.accept?.length ?? 0) === 0;
   const asked: AskedBefore = { body: request.asked, after: resource?.seq ?? 0, at: now, ...(isDone && { done: true }) };
@@ -275,13 +275,20 @@ export function decided(
       ? change.parts
       : { ...change.parts, [request.keyPart]: asked, ...forgotten(resource, now) };
   const moved = holdChange(left, holds);
-  const freed = moved.release === undefined ? {} : { waitsSince: now };
-  const commit = { data: { ...raised, ...freed, held: holds, phase: phaseOf(data, expected, holds) } };
+  const after = { ...data, revision, changes, held: holds, phase: phaseOf(data, expected, holds) };
   return {
     result: { kind: "accepted" },
-    change: Object.assign(commit, missingLabels(resource, data), change, moved, parts !== undefined && { parts }),
+    change: {
+      data: moved.release === undefined ? after : { ...after, waitsSince: now },
+      ...missingLabels(resource, data),
+      ...change,
+      ...moved,
+      ...(parts !== change.parts && { parts }),
+    },
   };
 }
+
+const nothingEnds: ReadonlySet<string> = new Set();
 
 /** One whose broker was removed before unmanaged instances were labelled is found by its broker from its next change on. */
 function missingLabels(resource: InstanceResource | undefined, data: InstanceData): Pick<InstanceChange, "labels"> {

@@ -33,5 +33,19 @@ function shortReason(reason: HoldReason, most: number): HoldReason {
 }
 
 function fits(brief: IntentBrief): boolean {
-  return !hasMoreBytes(JSON.stringify(brief), mostBytes);
+  return isTiny(brief) || !hasMoreBytes(JSON.stringify(brief), mostBytes);
+}
+
+/** Most are, and need not be written down to be counted: a character has at most six bytes in JSON, and all that is around them fits into the rest. */
+function isTiny({ op, summary, by, asked, plan, binding, cascade, paths, heldFor, after }: IntentBrief): boolean {
+  if (
+    paths.length > 1 ||
+    binding !== undefined ||
+    cascade !== undefined ||
+    heldFor !== undefined ||
+    after !== undefined
+  )
+    return false;
+  const texts = op.length + summary.length + by.length + asked.length + (plan?.length ?? 0);
+  return 6 * (texts + (paths[0]?.length ?? 0)) + 200 <= mostBytes;
 }

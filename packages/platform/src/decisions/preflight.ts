@@ -70,15 +70,23 @@ const deepestParameters = 100;
  * catalog go on: only what would lead to what left is refused (E10-11).
  */
 export function preflight(intent: PreflightIntent, state: PreflightState): PreflightReport {
-  const findings = [
-    ...lookAtNames(intent, state),
-    ...lookAtBroker(intent, state),
-    ...lookAtPhase(intent, state),
-    ...lookAtFreezes(intent, state),
-    ...lookAtPlan(intent, state),
-    ...(state.found ?? []),
-  ];
+  const findings = together(
+    lookAtNames(intent, state),
+    lookAtBroker(intent, state),
+    lookAtPhase(intent, state),
+    lookAtFreezes(intent, state),
+    lookAtPlan(intent, state),
+    state.found ?? nothing,
+  );
   return { ok: findings.every(({ severity }) => severity !== "error"), findings };
+}
+
+const nothing: readonly PreflightFinding[] = [];
+
+/** Most looks find nothing: then there is nothing to copy. */
+function together(...looks: readonly (readonly PreflightFinding[])[]): readonly PreflightFinding[] {
+  const found = looks.filter((findings) => findings.length > 0);
+  return found.length === 0 ? nothing : found.flat();
 }
 
 function lookAtNames(intent: PreflightIntent, { name }: PreflightState): readonly PreflightFinding[] {

@@ -38,6 +38,12 @@ export interface AdmissionsPorts {
 /** What a request wants to see of its instance besides the queue. */
 export type Sees = Pick<TransactOptions, "parts" | "partsUnder" | "likelyNew">;
 
+const none: readonly string[] = [];
+const noInputs: Inputs = new Map();
+
+/** Marks of calls: what was sent, and what was not, is told by nothing else. */
+const usualPrefixes: readonly string[] = ["binding/", "call/"];
+
 /** How often a decision is made anew because the queue has grown since its inputs were read. */
 const mostTries = 10;
 
@@ -63,17 +69,19 @@ export class Admissions {
     sees: Sees,
     takes?: Counted,
   ): Promise<Admitted> {
-    keyOf(ref);
-    if (takes === undefined) return this.#askNow(ref, op, wanted, asking, decide, sees, undefined);
+    const key = keyOf(ref);
+    if (takes === undefined) return this.#askNow(key, ref, op, wanted, asking, decide, sees, undefined);
     const quota = await this.#ports.quotas.reserve(ref, takes, asking);
+    if (quota.until === null) return this.#askNow(key, ref, op, wanted, asking, decide, sees, quota);
     try {
-      return await this.#askNow(ref, op, wanted, asking, decide, sees, quota);
+      return await this.#askNow(key, ref, op, wanted, asking, decide, sees, quota);
     } finally {
       await quota.release();
     }
   }
 
   async #askNow(
+    key: string,
     ref: InstanceRef,
     op: IntentName,
     wanted: object,
@@ -82,28 +90,28 @@ export class Admissions {
     sees: Sees,
     quota: QuotaVerdict | undefined,
   ): Promise<Admitted> {
-    const key = keyOf(ref);
     const request = this.#request(ref, op, wanted, asking, quota);
-    let inputs: Inputs = new Map();
+    let inputs = noInputs;
     for (let tries = 0; tries < mostTries; tries++) {
-      const { result, accepted, seen } = await this.#decide(key, { ...request, inputs }, asking.by, decide, sees);
+      const asked = inputs === request.inputs ? request : { ...request, inputs };
+      const { result, accepted, seen } = await this.#decide(key, asked, asking.by, decide, sees);
       switch (result.kind) {
         case "read more":
           inputs = await this.#reader.inputs(key);
           continue;
         case "accepted": {
           const operation = (accepted.find(({ kind }) => kind === "delete") ?? accepted[0])?.id ?? "";
-          return { kind: "accepted", operation, instance: await this.#reader.told(ref, seen) };
+          return tellingOf({ kind: "accepted", operation }, await this.#reader.told(ref, seen));
         }
         case "repeated":
-          return { kind: "repeated", operation: result.operation, instance: await this.#reader.told(ref, seen) };
+          return tellingOf({ kind: "repeated", operation: result.operation }, await this.#reader.told(ref, seen));
         case "asked before": {
           const operation = await this.#operationOf(key, result.asked);
-          return { kind: "repeated", operation, instance: await this.#reader.told(ref, seen) };
+          return tellingOf({ kind: "repeated", operation }, await this.#reader.told(ref, seen));
         }
         case "done":
         case "unchanged":
-          return { kind: "unchanged", instance: await this.#reader.told(ref, seen) };
+          return tellingOf({ kind: "unchanged" }, await this.#reader.told(ref, seen));
         case "dry run":
           return result;
       }
@@ -117,10 +125,12 @@ export class Admissions {
     request: Request,
     by: Attribution,
     decide: (desk: Desk) => Admitting,
-    { parts = [], partsUnder = [], likelyNew = false }: Sees,
+    { parts = none, partsUnder = none, likelyNew = false }: Sees,
   ) {
-    // Marks of calls: what was sent, and what was not, is told by nothing else.
-    const prefixes = ["binding/", "call/", ...partsUnder, ...(request.keyPart === null ? [] : ["asked/"])];
+    const isPlain = partsUnder.length === 0 && request.keyPart === null;
+    const prefixes = isPlain
+      ? usualPrefixes
+      : [...usualPrefixes, ...partsUnder, ...(request.keyPart === null ? [] : ["asked/"])];
     // The last call of the decision is the one that counts.
     let last: { readonly desk: Desk; readonly change: InstanceChange | undefined } | undefined;
     const { result, accepted } = await this.#journal.transact(
@@ -134,7 +144,13 @@ export class Admissions {
         last = { desk, change };
         return { result: decided.result, ...(change !== undefined && { change }) };
       }),
-      { by, parts: [...parts, ...readsInterrupted], partsUnder: prefixes, open: "all", likelyNew },
+      {
+        by,
+        parts: parts.length === 0 ? readsInterrupted : [...parts, ...readsInterrupted],
+        partsUnder: prefixes,
+        open: "all",
+        likelyNew,
+      },
     );
     return { result, accepted, seen: seenBy(key, last, accepted) };
   }
@@ -167,7 +183,7 @@ export class Admissions {
         },
       },
       catalogOf: (broker) => this.#ports.brokers.broker(broker)?.catalog.revision ?? 0,
-      inputs: null,
+      inputs: noInputs,
       newId: newId(),
       preflight: (intent, desk, offered) => {
         // The place may be another's by now.
@@ -227,16 +243,32 @@ export class Admissions {
   }
 }
 
+/** An answer with the instance as it was then, which is made when somebody looks at it: not everybody does. */
+function tellingOf<Answer extends object>(
+  answer: Answer,
+  tell: () => InstanceView,
+): Answer & { readonly instance: InstanceView } {
+  let view: InstanceView | undefined;
+  const telling = {
+    get instance() {
+      view ??= tell();
+      return view;
+    },
+  };
+  return Object.assign(telling, answer);
+}
+
 function seenBy(
   key: string,
   last: { readonly desk: Desk; readonly change: InstanceChange | undefined } | undefined,
   accepted: readonly OpenOperation[],
-): Seen | undefined {
+): (() => Seen) | undefined {
   if (last === undefined) return undefined;
   const { desk, change } = last;
   if (change !== undefined) return resourceAfter(key, desk, change, accepted);
   const { resource, data, request } = desk;
-  return resource === undefined || data === undefined ? undefined : { resource, inputs: request.inputs ?? new Map() };
+  if (resource === undefined || data === undefined) return undefined;
+  return () => ({ resource, inputs: request.inputs ?? noInputs });
 }
 
 function hashOf(text: string): string {

@@ -105,10 +105,18 @@ export class InstanceReader {
     throw new PlatformError("unavailable", "the instance is changed all the time; try again");
   }
 
-  /** `seen`: the instance, where it is known without a read. */
-  async told(ref: InstanceRef, seen: Seen | undefined): Promise<InstanceView> {
-    if (seen === undefined) return this.mustRead(ref);
-    return instanceView(pickRef(ref), seen.resource, seen.inputs, this.#journal.now());
+  /** The instance as it is now, for whoever will look at it. `seen`: where it is known without a read. */
+  async told(ref: InstanceRef, seen: (() => Seen) | undefined): Promise<() => InstanceView> {
+    if (seen === undefined) {
+      const view = await this.mustRead(ref);
+      return () => view;
+    }
+    const { space, name } = ref;
+    const now = this.#journal.now();
+    return () => {
+      const { resource, inputs } = seen();
+      return instanceView({ space, name }, resource, inputs, now);
+    };
   }
 
   async mustRead(ref: InstanceRef): Promise<InstanceView> {

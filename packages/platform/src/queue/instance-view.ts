@@ -20,7 +20,8 @@ export function instanceView(ref: InstanceRef, resource: InstanceResource, input
   const holds = holdsOf(data, queue);
   return {
     id: data.id,
-    ...ref,
+    space: ref.space,
+    name: ref.name,
     broker: data.broker,
     offering: data.offering,
     osbId: data.osbId,
@@ -55,7 +56,8 @@ export function instanceSummary(ref: InstanceRef, resource: InstanceResource): I
   const queue = queueOf(resource);
   return {
     id: data.id,
-    ...ref,
+    space: ref.space,
+    name: ref.name,
     broker: data.broker,
     offering: data.offering,
     phase: phaseOf(data, queue, holdsOf(data, queue)),

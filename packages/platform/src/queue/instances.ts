@@ -277,22 +277,26 @@ export class JournalInstances implements Instances {
   }
 
   /** What a request names may be gone since the same one was taken: its key still tells what came of it (E2). */
-  async #unlessRepeated(
+  #unlessRepeated(
     ref: InstanceRef,
     op: IntentName,
     asked: object,
     asking: Asking,
     admit: () => Promise<Admitted>,
   ): Promise<Admitted> {
-    try {
-      return await admit();
-    } catch (error) {
-      if (asking.idempotencyKey === undefined || !(error instanceof PlatformError)) throw error;
-      return this.#admissions.ask(ref, op, asked, asking, repeatedOr(error), {});
-    }
+    if (asking.idempotencyKey === undefined) return admit();
+    const unlessRefused = async () => {
+      try {
+        return await admit();
+      } catch (error) {
+        if (!(error instanceof PlatformError)) throw error;
+        return this.#admissions.ask(ref, op, asked, asking, repeatedOr(error), {});
+      }
+    };
+    return unlessRefused();
   }
 
-  async #create(ref: InstanceRef, wanted: CreateInstance, osbId: string | null, asking: Asking): Promise<Admitted> {
+  #create(ref: InstanceRef, wanted: CreateInstance, osbId: string | null, asking: Asking): Promise<Admitted> {
     const found = this.#found(ref, wanted);
     const { broker, offering, plan, maintenance } = found;
     const { parameters = null, policy = {} } = wanted;

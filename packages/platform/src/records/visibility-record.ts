@@ -17,7 +17,7 @@ export function isVisible(
   what: { readonly broker: string; readonly offering: string; readonly plan: string },
   spaces: readonly string[] | "all",
 ): boolean {
-  if (spaces === "all") return true;
+  if (spaces === "all" || rules.length === 0) return true;
   const ofOffering = rules.filter(({ broker, offering }) => broker === what.broker && offering === what.offering);
   const ofPlan = ofOffering.filter(({ plan }) => plan === what.plan);
   const meant = ofPlan.length > 0 ? ofPlan : ofOffering.filter(({ plan }) => plan === null);
