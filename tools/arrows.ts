@@ -155,6 +155,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       // What a service account has to be granted for all of it.
       access: ["applications", "cluster", "flows"],
       jobs: ["cluster"],
+      streams: ["cluster"],
       import: ["applications", "cluster", "flows", "wiring"],
       events: ["admin", "applications", "cluster", "flows", "import", "watch", "wiring"],
     },

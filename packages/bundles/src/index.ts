@@ -80,6 +80,7 @@ export type { ParsedSources, SettingFault, SourceConfig } from "./selection/sour
 // Where bundles lie, and what whoever writes a source of another kind needs.
 export { bundleLabels, bundleMediaTypes } from "./sources/bundle-media-types.js";
 export { readLayoutEntrypoint } from "./sources/image-layout.js";
+export { type LabelBundle, labelBundle } from "./sources/label-bundle.js";
 export {
   type CredentialsPlace,
   credentialsProblem,

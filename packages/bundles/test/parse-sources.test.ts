@@ -104,8 +104,35 @@ describe("the registry block of the Ansible Service Broker", () => {
     });
   });
 
+  test("image streams are read of the namespaces that are named, else of openshift", () => {
+    const block = "type: local_openshift, name: x, white_list: ['-apb$']";
+    expect(sourceOf(`registry: [{ ${block} }]`)).toMatchObject({
+      connection: { kind: "image streams", namespaces: ["openshift"] },
+      selection: { default: "deny", allow: [{ pattern: "-apb$", match: "part" }] },
+    });
+    const named = sourceOf(`registry: [{ ${block}, namespaces: [team, shared, team] }]`);
+    expect(named.connection).toEqual({ kind: "image streams", namespaces: ["team", "shared"] });
+    const unused = parseSources(parse(`registry: [{ ${block}, url: 'https://r.example', token: t, namespaces: [a] }]`));
+    expect(unused).toMatchObject({
+      advice: [
+        { path: "registry[0].url", message: "is not used by local_openshift" },
+        { path: "registry[0].token", message: "is not used by local_openshift" },
+      ],
+    });
+    for (const namespaces of ["[Team]", "['../x']", "[7]", "[]", "team"])
+      expect(Object.keys(faultsOf(`registry: [{ ${block}, namespaces: ${namespaces} }]`)).join()).toMatch(
+        /^registry\[0\]\.namespaces/,
+      );
+    const own = "type: imagestreams, name: x, default: allow, channels: [v1]";
+    expect(sourceOf(`sources: [{ ${own}, namespaces: [team] }]`)).toMatchObject({
+      connection: { kind: "image streams", namespaces: ["team"] },
+      selection: { tags: [{ tag: "latest" }, { tag: "v1" }] },
+    });
+    expect(faultsOf(`sources: [{ ${own} }]`)["sources[0].namespaces"]).toContain("is missing");
+  });
+
   test("what has none is refused with what to use instead", () => {
-    for (const type of ["rhcc", "galaxy", "helm", "local_openshift", "mock"])
+    for (const type of ["rhcc", "galaxy", "helm", "mock"])
       expect(faultsOf(`registry: [{ type: ${type}, name: x, url: 'https://r.example' }]`)["registry[0].type"]).toMatch(
         /; (use|build|write)|use /,
       );
@@ -407,7 +434,7 @@ test("what the README writes is valid", () => {
   const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
   const blocks = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, text = ""]) => text);
   expect(blocks.map((text) => sourcesOf(text).map(({ name }) => name))).toEqual([
-    ["main", "hub", "quay", "elsewhere", "local", "push"],
+    ["main", "hub", "quay", "elsewhere", "shared", "local", "push"],
     ["dh"],
   ]);
   expect(blocks.map(adviceOf)).toEqual([{}, {}]);
@@ -445,10 +472,11 @@ test("the page for operators has every key of a source, with the types that can 
   const rows = [...table.matchAll(/^\| `(\w+)` \| ([^|]*) \|/gm)].map(
     ([, key = "", types = ""]) => [key, types] as const,
   );
-  const all = ["distribution", "images", "dockerhub", "quay", "folder", "push"];
+  const all = ["distribution", "images", "dockerhub", "quay", "imagestreams", "folder", "push"];
   const typesOf = (text: string) => {
     if (text === "all") return all;
-    if (text === "all but `push`") return all.slice(0, 5);
+    if (text === "all but `push`") return all.slice(0, 6);
+    if (text === "registries, `imagestreams`") return all.slice(0, 5);
     return text === "registries" ? all.slice(0, 4) : all.filter((type) => text.includes(`\`${type}\``));
   };
   expect(rows.map(([key]) => key).sort()).toEqual([...ownSourceKeys].sort());

@@ -176,6 +176,16 @@ test("osbert config tells of folders and credentials of sources that are not the
   expect(status).toBe(0);
 });
 
+test("osbert config refuses image streams where there is no cluster, with their place and what to set", async () => {
+  const yaml =
+    "cluster: { kubeconfig: none.kubeconfig }\nbundles:\n  registry:\n    - { name: local, type: local_openshift }\n";
+  const { status, stderr } = await run(["config", "o.yaml"], { cwd: folderWith({ "o.yaml": yaml }) });
+  expect(stderr).toMatch(
+    /o\.yaml:4:\d+ bundles\.registry\[0\]\.type: reads image streams of a cluster, and no cluster can be reached: .*none\.kubeconfig could not be read: ENOENT.*; set cluster\.kubeconfig and cluster\.context/,
+  );
+  expect(status).toBe(2);
+});
+
 test("F5-38: osbert config refuses files that are no keys for signatures, with their places, and repeats nothing of them", async () => {
   const source = (key: string) =>
     `{ name: ${key}, type: dockerhub, organization: team, default: allow, signatures: { keys: [${key}.pem] } }`;

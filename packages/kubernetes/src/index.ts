@@ -46,4 +46,5 @@ export type { ImportFinding, PredecessorMapping } from "./import/plan-import.js"
 export { openJobRunner } from "./jobs/job-runner.js";
 export { type JobRunnerEvent, type JobRunnerOptions, jobRunnerDefaults } from "./jobs/job-runner-options.js";
 export { jobRunnerRules, type RoleRule, sandboxRules, sandboxRunnerRules } from "./jobs/runner-roles.js";
+export { imageStreamSource } from "./streams/image-stream-source.js";
 export { createWiring, type WiringOptions } from "./wiring/wiring.js";

@@ -16,6 +16,7 @@ import {
   nameForm,
   pushName,
   readName,
+  readNamespaces,
   readPatterns,
   readRange,
   readRepositories,
@@ -52,7 +53,7 @@ export function parseOwnSource(value: unknown, path: string, faults: SettingFaul
   return { name, connection, selection, ...rules };
 }
 
-const types = ["distribution", "images", "dockerhub", "quay", "folder", "push"] as const;
+const types = ["distribution", "images", "dockerhub", "quay", "imagestreams", "folder", "push"] as const;
 type Type = (typeof types)[number];
 
 const ownKeys = ["name", "type", "enabled", "interval", "priority", "failover", "previousNames", "identity"];
@@ -66,6 +67,7 @@ const keysOf: Readonly<Record<Type, readonly string[]>> = {
   images: [...hostKeys, "tokenHosts", "repositories"],
   dockerhub: ["organization", ...registryKeys],
   quay: [...hostKeys, "namespace"],
+  imagestreams: ["namespaces", ...tagKeys],
   folder: ["path"],
   push: [],
 };
@@ -79,6 +81,10 @@ function readConnection(type: Type, reader: SettingReader): SourceConnection | u
   if (type === "folder") {
     const path = demand(reader, "path", "the folder with a folder for each bundle");
     return path === undefined ? undefined : { kind: "folder", path };
+  }
+  if (type === "imagestreams") {
+    const namespaces = readNamespaces(reader);
+    return namespaces && { kind: "image streams", namespaces };
   }
   const credentials = readCredentials(reader);
   const signatures = readSignatures(reader);

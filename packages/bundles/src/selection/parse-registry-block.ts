@@ -1,7 +1,16 @@
 import { didYouMean, Secret } from "@osbert/server/yaml";
 import { defaultRules } from "../reconcile/rules.js";
 import type { CredentialsPlace, SourceConnection } from "../sources/open-source.js";
-import { identities, isInClear, readName, readPatterns, readRepositories, readTag, readUrl } from "./read-parts.js";
+import {
+  identities,
+  isInClear,
+  readName,
+  readNamespaces,
+  readPatterns,
+  readRepositories,
+  readTag,
+  readUrl,
+} from "./read-parts.js";
 import type { NamedTags, Selection, TagRule } from "./selection.js";
 import { type SettingFaults, SettingReader } from "./setting-reader.js";
 import type { SourceConfig } from "./source-config.js";
@@ -44,15 +53,13 @@ const keys = [
   ...["black_list", "skip_verify_tls", "fail_on_error", "namespaces", "runner", "token_hosts", "identity"],
 ];
 
-const types = ["dockerhub", "apiv2", "openshift", "partner_rhcc", "registry_proxy", "quay"] as const;
+const types = ["dockerhub", "apiv2", "openshift", "partner_rhcc", "registry_proxy", "quay", "local_openshift"] as const;
 
 /** What there was once, and what does its work now. */
 const formerTypes: Readonly<Record<string, string>> = {
   rhcc: "searched by an API that is gone; use registry_proxy, and name the repositories under images",
   galaxy: "read an API of Ansible Galaxy that is gone; build the roles into bundles, and use apiv2 or registry_proxy",
   helm: "made bundles of charts, which are none; write a bundle whose actions run helm, and use apiv2, or a folder under sources",
-  local_openshift:
-    "reads image streams, for which a cluster is needed; use openshift with the url of the cluster's registry",
   mock: "was for tests; use a source of type folder under sources",
 };
 
@@ -60,6 +67,11 @@ function readConnection(reader: SettingReader): SourceConnection | undefined {
   const type = readType(reader);
   const credentials = readCredentials(reader);
   if (type === undefined || credentials === undefined) return undefined;
+  if (type === "local_openshift") {
+    warnUnused(reader, type, ["url", "org", "images", "token_hosts", "skip_verify_tls", ...credentialKeys]);
+    const namespaces = reader.has("namespaces") ? readNamespaces(reader) : ["openshift"];
+    return namespaces && { kind: "image streams", namespaces };
+  }
   const org = reader.text("org", 255);
   const verify = reader.flag("skip_verify_tls") !== true;
   const url = readUrl(reader, { scheme: "https" });
@@ -100,9 +112,12 @@ function readType(reader: SettingReader): (typeof types)[number] | undefined {
 }
 
 function warnUnused(reader: SettingReader, type: string, names: readonly string[]): void {
-  for (const name of [...names, "namespaces", "runner"])
+  const never = type === "local_openshift" ? ["runner"] : ["namespaces", "runner"];
+  for (const name of [...names, ...never])
     if (reader.has(name)) reader.faults.advise(reader.at(name), `is not used by ${type}`);
 }
+
+const credentialKeys = ["user", "pass", "token", "auth_type", "auth_name"];
 
 function readCredentials(reader: SettingReader): CredentialsPlace | undefined {
   const type = reader.choice("auth_type", ["config", "file", "secret"]);

@@ -93,6 +93,18 @@ export function readRepositories(reader: SettingReader, name: string): readonly 
   });
 }
 
+/** Namespaces of a cluster, at least one. */
+export function readNamespaces(reader: SettingReader): readonly string[] | undefined {
+  const raw = reader.raw("namespaces") ?? [];
+  if (Array.isArray(raw) && raw.length === 0)
+    return reader.fault("namespaces", "is missing: namespaces whose image streams are read");
+  const namespaces = reader.texts("namespaces").flatMap(({ text, path }) => {
+    // Names of sources have the form of those of namespaces.
+    return isSourceName(text) ? [text] : (reader.faults.fault(path, `is no namespace: it ${nameForm}`) ?? []);
+  });
+  return [...new Set(namespaces)];
+}
+
 export function readTag(value: unknown, path: string, faults: SettingFaults): string | undefined {
   const tag = textOf(value, path, faults);
   if (tag === undefined || isTag(tag)) return tag;

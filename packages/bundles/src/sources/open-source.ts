@@ -41,6 +41,8 @@ export type SourceConnection =
       readonly tls: TlsPlace;
       readonly signatures?: SignaturePlace;
     }
+  /** Image streams of the cluster that the program has. */
+  | { readonly kind: "image streams"; readonly namespaces: readonly string[] }
   | { readonly kind: "folder"; readonly path: string }
   | { readonly kind: "push" };
 
@@ -74,6 +76,8 @@ export interface SourcePorts {
   readonly readFile: (path: string) => Promise<string>;
   readonly environment: (name: string) => string | undefined;
   readonly pushed: PushedBundles;
+  /** Opens image streams, whose cluster this room does not know: `imageStreamSource` of @osbert/kubernetes. Not there: none can be read. */
+  readonly imageStreams?: (namespaces: readonly string[]) => Promise<Source>;
   /** Relative paths are looked for from here. */
   readonly folder: string;
   readonly limits?: Partial<SourceLimits>;
@@ -114,6 +118,10 @@ export async function openSource(connection: SourceConnection, ports: SourcePort
       const { namespace } = connection;
       return quaySource({ url, namespace, credentials, tls, limits, signatureKeys, findProxy: proxies });
     }
+    case "image streams":
+      if (ports.imageStreams === undefined)
+        throw new TypeError("a source of image streams needs a cluster: pass imageStreams to whoever opens it");
+      return ports.imageStreams(connection.namespaces);
     case "folder":
       return folderSource(resolve(ports.folder, connection.path), limits);
     case "push":

@@ -23,6 +23,7 @@ import { SettingsError } from "../settings/settings-error.js";
 import { realSystem } from "../settings/system.js";
 import type { Settings } from "../settings/table.js";
 import { UserError } from "../user-error.js";
+import { openImageStreams } from "./open-image-streams.js";
 import { openRunner } from "./open-runner.js";
 
 /** Who is told of what happens. */
@@ -127,6 +128,7 @@ async function openSources({ settings, places, file }: Loaded, pushed: PushedSto
     environment: (name: string) => process.env[name],
     folder: resolve(dirname(file ?? ".")),
     pushed,
+    imageStreams: openImageStreams(settings),
   };
   // Classic bundles of runtime 2 need a namespace of their own to write to.
   const { runner, jobs } = settings.bundles;
@@ -142,6 +144,10 @@ async function openSources({ settings, places, file }: Loaded, pushed: PushedSto
     } catch (error) {
       if (error instanceof SignatureKeyError) {
         faults.push({ place, key: `${key}.signatures.keys`, message: error.message });
+        continue;
+      }
+      if (error instanceof UserError && config.connection.kind === "image streams") {
+        faults.push({ place, key: `${key}.type`, message: `reads image streams of a cluster, and ${error.message}` });
         continue;
       }
       const { code, path } = error as NodeJS.ErrnoException;

@@ -10,11 +10,11 @@ export function clusterAccessOf({ cluster }: Settings): ClusterAccess {
   return clusterAccess(cluster, { environment: process.env, home: homedir() });
 }
 
-/** The cluster that the settings name. Whether it answers shows with the first call. */
-export async function openClusterOf(settings: Settings, log: Logger): Promise<Cluster> {
+/** The cluster that the settings name. Whether it answers shows with the first call. `log`: for those who watch. */
+export async function openClusterOf(settings: Settings, log?: Logger): Promise<Cluster> {
   const access = clusterAccessOf(settings);
   try {
-    return await openCluster({ access, observe: (event) => logCluster(log, event) });
+    return await openCluster({ access, ...(log && { observe: (event) => logCluster(log, event) }) });
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
     throw new UserError(`no cluster can be reached: ${error.message}; set cluster.kubeconfig and cluster.context`, {

@@ -8,7 +8,7 @@ export const bundleFields = {
   sources: {
     shape: { kind: "documents" },
     meaning:
-      "Registries and folders that bundles are read from, each with a `name` that stays, and a `type`: `distribution`, `images`, `dockerhub`, `quay`, `folder`, or `push` for what is sent to this broker with `osbert bundles add`. Paths in them start from the folder of this file. An empty list offers no bundles, and lets those that have instances go on.",
+      "Registries and folders that bundles are read from, each with a `name` that stays, and a `type`: `distribution`, `images`, `dockerhub`, `quay`, `imagestreams` (of the cluster that `cluster` names), `folder`, or `push` for what is sent to this broker with `osbert bundles add`. Paths in them start from the folder of this file. An empty list offers no bundles, and lets those that have instances go on.",
     otherwise: "none",
     reloads: true,
     example: [{ name: "ours", type: "folder", path: "bundles" }],

@@ -29,7 +29,7 @@ export const table = {
   },
   cluster: {
     shape: { kind: "group", fields: clusterFields },
-    meaning: "The Kubernetes cluster of `events`.",
+    meaning: "The Kubernetes cluster of `events`, of `bundles.runner: kubernetes` and of bundles in image streams.",
   },
   data: {
     shape: { kind: "path" },
