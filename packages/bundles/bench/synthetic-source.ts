@@ -42,7 +42,7 @@ export function syntheticSource(count: number, change: Partial<BundleSpec> = {})
     };
   };
   const observe = (stored: Parameters<BundleSource["observe"]>[0], id: string): Observation => {
-    const known = knownRefs(stored, parserVersion);
+    const known = knownRefs(stored, { parserVersion });
     const found = refs.map((ref, index) => {
       const spec = specId(ref);
       return [spec, { ref, seen: seen(index, known.get(spec)?.digests ?? []) }] as const;

@@ -45,7 +45,7 @@ export {
   withdraw,
 } from "./reconcile/admin-decisions.js";
 export type { Collectable, Collection, CollectRules } from "./reconcile/collect.js";
-export { type KnownRef, type KnownRefs, knownRefs } from "./reconcile/known-digests.js";
+export { type KnowingReader, type KnownRef, type KnownRefs, knownRefs } from "./reconcile/known-digests.js";
 export { type ReconcileFacts, reconcile } from "./reconcile/next-state.js";
 export { type ChannelRef, type Observation, type RefSeen, type Revision, specId } from "./reconcile/observation.js";
 export { type EventCode, eventCodes, type ReconcileEvent } from "./reconcile/reconcile-event.js";

@@ -100,7 +100,7 @@ function look(registry: Source, lab = new SourceLab(), selection = latest, limit
     generation: lab.data.generation,
     source: registry,
     selection,
-    known: knownRefs(lab.stored, 1),
+    known: knownRefs(lab.stored, { parserVersion: 1 }),
     parse,
     parserVersion: 1,
     limits,
@@ -324,7 +324,13 @@ describe("reading a source", () => {
     registry.faults.set("a", "hangs");
     const controller = new AbortController();
     const lab = new SourceLab();
-    const asked = { id: "run", generation: "g1", source: registry, selection: latest, known: knownRefs(lab.stored, 1) };
+    const asked = {
+      id: "run",
+      generation: "g1",
+      source: registry,
+      selection: latest,
+      known: knownRefs(lab.stored, { parserVersion: 1 }),
+    };
     const observing = observeSource({ ...asked, parse, parserVersion: 1, signal: controller.signal });
     controller.abort(new Error("stopped"));
     await expect(observing).rejects.toThrow("stopped");

@@ -35,14 +35,14 @@ const because = { reason: "because" };
 const patience = { timeout: 20_000 };
 
 /** A replica of a broker that bundles can be pushed to. Each has its own disk. */
-async function replica(store = memoryStore()) {
+async function replica(store = memoryStore(), { runsRuntime2 = false } = {}) {
   const work = await bundleFolder();
   const pushed = new PushedStore();
   const parsed = parseSources({ sources: [{ type: "push", interval: "10d" }] });
   if (parsed.kind === "invalid") throw new Error(JSON.stringify(parsed.faults));
   const ports = { readFile: async () => "", environment: () => undefined, folder: work, pushed };
   const services = bundleServices({
-    sources: await Promise.all(parsed.sources.map((config) => openBundleSource(config, ports))),
+    sources: await Promise.all(parsed.sources.map((config) => openBundleSource(config, ports, { runsRuntime2 }))),
     runner: (files) => openProcessRunner({ directory: join(work, "jobs"), files, unsandboxed: true }),
     mirror: join(work, "mirror"),
     pushed,
@@ -247,6 +247,16 @@ test("a classic bundle is pushed by the digest of its image and the text of its 
   expect(await refused({ spec: "name: [" })).toContain("cannot be used");
   expect(await refused({ runtime: 2 })).toMatch(/must be 1: .* write a Secret of Kubernetes, and run only there$/);
   expect(await refused({ runtime: 3 })).toContain("must be 1");
+});
+
+test("F5-36: a classic bundle of runtime 2 can be pushed where it can be run", async () => {
+  const { ask, names } = await replica(memoryStore(), { runsRuntime2: true });
+  const image = { reference: `registry.example/team/hello@sha256:${"0b".repeat(32)}`, spec: apb, runtime: 2 };
+  const { status, body } = await ask("POST", "/pushed", { ...because, image });
+  expect([status, body.spec]).toEqual([200, "hello-apb"]);
+  await expect.poll(async () => (await names()).length, patience).toBe(1);
+  const wrong = await ask("POST", "/pushed", { ...because, image: { ...image, runtime: 3 } });
+  expect([wrong.status, wrong.body.description]).toEqual([400, expect.stringContaining("must be 1, or 2")]);
 });
 
 test("what could not be used from a registry is refused when it is pushed, with its place, and nothing is kept", async () => {

@@ -302,7 +302,7 @@ describe("connection and partial failure", () => {
     const lab = one();
     lab.read({ a: notBundle(1) });
     expect(lab.service("a").state).toMatchObject({ kind: "missing", reason: "not a bundle", why: "no label" });
-    expect(knownDigests(lab.service("a"), 1)).toContain(digestOf(1));
+    expect(knownDigests(lab.service("a"), { parserVersion: 1 })).toContain(digestOf(1));
     lab.read({ a: { kind: "same", digest: digestOf(1) } });
     lab.read({ a: { kind: "same", digest: digestOf(1) } });
     expect(lab.service("a").state).toMatchObject({ kind: "retired", reason: "not a bundle" });
@@ -331,7 +331,7 @@ describe("connection and partial failure", () => {
     const lab = one();
     lab.read({ a: same(lab, "a"), b: invalid(1) });
     expect(lab.state("b")).toBe("rejected");
-    expect(knownDigests(lab.spec("b") as ServiceRecord, 1)).toEqual([digestOf(1)]);
+    expect(knownDigests(lab.spec("b") as ServiceRecord, { parserVersion: 1 })).toEqual([digestOf(1)]);
     expect(lab.read({ a: same(lab, "a"), b: { kind: "same", digest: digestOf(1) } }).quiet).toBe(true);
     lab.read({ a: same(lab, "a"), b: bundle() });
     expect(lab.state("b")).toBe("active");
@@ -504,7 +504,7 @@ describe("the guard against mass removal", () => {
     expect(lab.service("a")).toMatchObject({ current: { version: "1.0.0" }, refused: { code: "plans in use" } });
     expect(change.events[0]?.why).toContain("plan s");
     // Their instances may go: it is looked at again, and is no news until then.
-    expect(knownDigests(lab.service("a"), 1)).not.toContain(next.revision.digest);
+    expect(knownDigests(lab.service("a"), { parserVersion: 1 })).not.toContain(next.revision.digest);
     expect(lab.read({ a: next }, { plansInUse }).quiet).toBe(true);
     lab.read({ a: next }, { plansInUse: [] });
     expect(lab.service("a")).toMatchObject({ current: { version: "2.0.0" }, refused: null });
@@ -636,8 +636,8 @@ describe("content and versions", () => {
     const lab = one();
     const content = revisionOf({ version: "2.0.0" });
     lab.read({ a: { kind: "invalid", digest: content.digest, problems: [] } }, { parserVersion: 2 });
-    expect(knownDigests(lab.service("a"), 1)).toContain(content.digest);
-    expect(knownDigests(lab.service("a"), 3)).not.toContain(content.digest);
+    expect(knownDigests(lab.service("a"), { parserVersion: 1 })).toContain(content.digest);
+    expect(knownDigests(lab.service("a"), { parserVersion: 3 })).not.toContain(content.digest);
     lab.read({ a: { kind: "read", revision: content } });
     expect(lab.service("a").current.version).toBe("1.0.0");
     lab.read({ a: { kind: "read", revision: { ...content, parserVersion: 3 } } }, { parserVersion: 3 });

@@ -1,6 +1,5 @@
 import type { Attribution } from "@osbert/journal";
 import { BrokerError, isJsonObject, type JsonObject } from "@osbert/protocol";
-import { runtime2Problem } from "../formats/bundle-spec.js";
 import { isDigest } from "../sources/manifest.js";
 import { isRepositoryName, isTag } from "../sources/names.js";
 import type { PushedContent } from "../sources/pushed-content.js";
@@ -77,8 +76,7 @@ function readImage(value: unknown): PushedContent {
     throw bad("image.reference must have a digest, NAME@sha256:…: a tag may be another image tomorrow");
   if (!isImageName(name)) throw bad("image.reference must be HOST/REPOSITORY@sha256:…, without a scheme and a tag");
   if (typeof spec !== "string" || spec === "") throw bad("image.spec must be the text of apb.yml");
-  if (runtime === 2) throw bad(`image.runtime must be 1: ${runtime2Problem}`);
-  if (runtime !== 1) throw bad("image.runtime must be 1");
+  if (runtime !== 1 && runtime !== 2) throw bad("image.runtime must be 1, or 2 where bundles run as Jobs of a cluster");
   return { kind: "image", image: name, digest, runtime, text: spec };
 }
 

@@ -95,6 +95,7 @@ function pushSource({ journal, copies, configured, decide }: AdministeredBundles
   if (key === undefined || source === undefined) return undefined;
   return {
     name: source.name,
+    runsRuntime2: source.runsRuntime2 ?? false,
     stored: () => copies.get(key).refresh(),
     decide: (decision, by) => decide(key, decision, by),
     refresh: async (by) => {

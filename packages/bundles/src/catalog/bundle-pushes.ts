@@ -5,7 +5,7 @@ import type { Attribution, Journal } from "@osbert/journal";
 import { BrokerError } from "@osbert/protocol";
 import type { NewPush, PushedView, PushPorts } from "../admin/pushes.js";
 import { iso } from "../admin/views.js";
-import type { SpecProblem } from "../formats/bundle-spec.js";
+import { runtime2Problem, type SpecProblem } from "../formats/bundle-spec.js";
 import { parseBundle } from "../formats/parse-bundle.js";
 import { pushedSpecId } from "../observe/observe-pushed.js";
 import { type AdminDecision, removePushed } from "../reconcile/admin-decisions.js";
@@ -20,6 +20,8 @@ import { type PushedRef, type PushedStore, PushRefused, pushLimits } from "./pus
 /** The source of what is pushed, as this process is configured with it. */
 export interface PushSource {
   readonly name: string;
+  /** What runs bundles can run classic ones of runtime 2. */
+  readonly runsRuntime2: boolean;
   /** As it is stored, at least as new as this call. */
   stored(): Promise<StoredSource | undefined>;
   decide(decision: (stored: StoredSource) => AdminDecision, by: Attribution): Promise<AdminDecision | undefined>;
@@ -44,7 +46,7 @@ export function bundlePushes(ports: BundlePushesPorts): PushPorts {
     /** First it is kept, then the source is read: killed in between, the next reading finds it. */
     async push(push, by) {
       const { source, pushed } = opened(ports);
-      const repository = await checkPush(push);
+      const repository = await checkPush(push, source);
       const ref = { repository, tag: push.tag };
       const kept = await pushed.add(push.content, ref, push.ttlMs, by).catch(refusal);
       await source.refresh(by);
@@ -96,7 +98,10 @@ function opened({ source, pushed }: BundlePushesPorts): { readonly source: PushS
 }
 
 /** By the same rules as what comes from a registry: read, parsed and unpacked. Answers what it is called. */
-async function checkPush({ repository, content }: NewPush): Promise<string> {
+async function checkPush(
+  { repository, content }: NewPush,
+  { runsRuntime2 }: Pick<PushSource, "runsRuntime2">,
+): Promise<string> {
   const size = sizeOf(content);
   if (size > pushLimits.bytes)
     throw new BrokerError(
@@ -113,6 +118,9 @@ async function checkPush({ repository, content }: NewPush): Promise<string> {
   const parsed = parseBundle(read);
   if (parsed.kind === "invalid")
     throw new BrokerError("bad-request", `${place} cannot be used: ${sentenceOf(parsed.problems)}`);
+  // F5-36: kept, it would be refused at each reading.
+  if (parsed.spec.runtime === 2 && !runsRuntime2)
+    throw new BrokerError("bad-request", `image.runtime must be 1: ${runtime2Problem}`);
   if (content.kind === "artifact") await tryExtract(content, place).catch(refuse);
   const name = repository ?? parsed.spec.name;
   if (!isRepositoryName(name))

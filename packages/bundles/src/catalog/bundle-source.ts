@@ -12,5 +12,7 @@ export interface BundleSource extends FollowedSource {
   readonly priority?: number;
   /** Whether it may take over a service of another source that has retired there (F5-59). Default false. */
   readonly failover?: boolean;
+  /** What is pushed may be a classic bundle of runtime 2. Default false. */
+  readonly runsRuntime2?: boolean;
   readonly source: Source;
 }

@@ -12,7 +12,7 @@ import type { BundleSource } from "./bundle-source.js";
 export interface OpenBundleSourceOptions {
   /**
    * Classic bundles of runtime 2 are offered: what runs bundles can run them, as Jobs of a cluster. Default false: they are refused when they
-   * are read, and what was refused is looked at again when it changes.
+   * are read and when they are pushed, and those that were refused are read again by whoever can run them.
    */
   readonly runsRuntime2?: boolean;
 }
@@ -30,7 +30,7 @@ export async function openBundleSource(
   // The same on every replica with the same settings; secrets are not in it, and may be changed without a word.
   const generation = fingerprint(JSON.parse(JSON.stringify(config)));
   return {
-    ...{ name, previousNames, enabled, source, generation, intervalMs, priority, failover },
+    ...{ name, previousNames, enabled, source, generation, intervalMs, priority, failover, runsRuntime2 },
     listing: connection.kind !== "push",
     rules: {
       ...defaultRules,
@@ -39,7 +39,7 @@ export async function openBundleSource(
       identity: { ...defaultRules.identity, scheme: config.identity },
     },
     observe: (stored, { id, signal, onProgress }) => {
-      const known = knownRefs(stored, parserVersion);
+      const known = knownRefs(stored, { parserVersion, runsRuntime2 });
       const reading = { id, generation, known, parserVersion, runsRuntime2, signal, parse: parseBundle };
       return connection.kind === "push"
         ? observePushed({ ...reading, pushed: ports.pushed })

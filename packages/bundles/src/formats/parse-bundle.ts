@@ -4,7 +4,7 @@ import { parseApb } from "./parse-apb.js";
 import { parseOsbertYaml } from "./parse-osbert-yaml.js";
 
 /** Of how a bundle is read and judged: to be raised when the same text is read differently, or refused (F5-77). */
-export const parserVersion = 2;
+export const parserVersion = 3;
 
 /** What a source has read, in either format. Pure, bounded, and never throws. */
 export function parseBundle({

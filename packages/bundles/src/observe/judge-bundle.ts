@@ -21,8 +21,7 @@ export function judgeBundle(read: ReadBundle, digest: Digest, judge: BundleJudge
   const parsed = parsedBy(parse, read);
   if (parsed.kind === "invalid") return { kind: "invalid", digest, problems: parsed.problems };
   // F5-36: offered, it would fail each time.
-  if (parsed.spec.runtime === 2 && !runsRuntime2)
-    return { kind: "invalid", digest, problems: [problemOf(runtime2Problem)] };
+  if (parsed.spec.runtime === 2 && !runsRuntime2) return { kind: "unsupported", digest, why: runtime2Problem };
   if (parsed.spec.format === "apb" && read.artifact.kind === "files")
     return { kind: "invalid", digest, problems: [problemOf(noImageProblem)] };
   return { kind: "read", revision: { digest, spec: parsed.spec, artifact: read.artifact, parserVersion } };

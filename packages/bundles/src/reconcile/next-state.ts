@@ -6,6 +6,7 @@ import {
   type CandidateRecord,
   type MissingReason,
   maxSpecIdBytes,
+  type RefusalCode,
   type RefusedContent,
   type ServiceRecord,
   type ServiceState,
@@ -242,10 +243,11 @@ function findingOf(known: SpecRecord | undefined, seen: RefSeen, parserVersion: 
       };
     }
     case "invalid":
+    case "unsupported":
     case "not a bundle": {
       if (current === seen.digest) return { kind: "there", cleared: true };
       if (refused?.digest === seen.digest && refused.parserVersion >= parserVersion) return again(known, refused);
-      const code = seen.kind;
+      const code: RefusalCode = seen.kind === "unsupported" ? "runtime" : seen.kind;
       const problems = seen.kind === "invalid" ? seen.problems : [problemOf(seen.why)];
       const content = { digest: seen.digest, since: now, code, problems: boundedProblems(problems), parserVersion };
       if (known?.kind === "service" && seen.kind === "not a bundle")

@@ -26,6 +26,8 @@ export type RefSeen =
   | { readonly kind: "absent" }
   | { readonly kind: "unreadable"; readonly why: string }
   | { readonly kind: "invalid"; readonly digest: Digest; readonly problems: readonly SpecProblem[] }
+  /** F5-36: it can be read, and what runs bundles here cannot run it. Its digest stays the same when that can. */
+  | { readonly kind: "unsupported"; readonly digest: Digest; readonly why: string }
   | { readonly kind: "not a bundle"; readonly digest: Digest; readonly why: string }
   /** F5-38: it lacks the signature that is required, and was not read. It may be given one later: its digest stays the same. */
   | { readonly kind: "unsigned"; readonly digest: Digest; readonly why: string }

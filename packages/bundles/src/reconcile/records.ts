@@ -153,7 +153,7 @@ export interface RefusedContent {
   readonly parserVersion: number;
 }
 
-/** `plans in use`: it lacks plans that have instances, and waits for a word (F5-19). `signature`: it waits for one (F5-38). */
+/** `plans in use`: it lacks plans that have instances, and waits for a word (F5-19). `signature`: it waits for one (F5-38). `runtime`: it waits for a runner that can run it (F5-36). */
 export type RefusalCode =
   | "invalid"
   | "not a bundle"
@@ -163,7 +163,8 @@ export type RefusalCode =
   | "plan id twice"
   | "too large"
   | "plans in use"
-  | "signature";
+  | "signature"
+  | "runtime";
 
 export interface ServiceRecord {
   readonly kind: "service";

@@ -134,6 +134,7 @@ function readingLines(
 ): { readonly whole: Line; readonly unusable: readonly { readonly spec: string; readonly line: Line }[] } {
   const problemsOf = ({ ref, seen: found }: { readonly ref: ChannelRef; readonly seen: RefSeen }) => {
     if (found.kind === "invalid") return found.problems;
+    if (found.kind === "unsupported") return [{ path: "", message: found.why, line: null, advice: false }];
     const known = found.kind === "same" && refused.size > 0 ? refused.get(specId(ref)) : undefined;
     return found.kind === "same" && known?.digest === found.digest ? known.problems : null;
   };
