@@ -40,6 +40,22 @@ export async function readingState(
   const asked = parseReadingId(id);
   const follows = asked && (await journal.operation(key, asked.operation));
   if (asked === undefined || follows === undefined) return undefined;
-  if (follows.open === null || follows.open.attempts >= asked.attempt) return "ended";
+  if (follows.open === null) return (await stateInNext(journal, key, asked.operation)) ?? "ended";
+  if (follows.open.attempts >= asked.attempt) return "ended";
   return follows.open.attempts + 1 === asked.attempt && follows.open.state === "running" ? "running" : "waiting";
+}
+
+/** Of what an operation has left to the one that goes on for it: the first reading of that. `undefined`: none of those that are open does. */
+async function stateInNext(
+  journal: Journal,
+  key: string,
+  ended: string,
+): Promise<"waiting" | "running" | "ended" | undefined> {
+  for (const { kind, input, attempts, state } of (await journal.operations(key)).items) {
+    const left = kind === followKind ? sourceResource.input(followKind, input) : null;
+    if (left === null || parseReadingId(left.reading)?.operation !== ended) continue;
+    if (attempts > 0) return "ended";
+    return state === "running" ? "running" : "waiting";
+  }
+  return undefined;
 }

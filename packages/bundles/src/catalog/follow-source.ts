@@ -10,7 +10,7 @@ import { readingId } from "./ask-for-reading.js";
 import { inUse } from "./in-use.js";
 import type { SourceCopy } from "./source-copy.js";
 import type { SourceReadings } from "./source-readings.js";
-import type { followKind, SourceShape } from "./source-resource.js";
+import { followKind, type Relief, type SourceShape } from "./source-resource.js";
 import { writeSource } from "./write-source.js";
 
 /** A source as the operation that follows it needs it. */
@@ -57,29 +57,46 @@ const failed = { firstMs: 5_000, mostMs: 600_000 };
 /** What is not read here may be read elsewhere, or soon. */
 const elsewhereMs = 30_000;
 
+/** Then another operation goes on: a journal keeps all entries of one that is open, and this one would be for years. */
+const relievedAfterMs = 24 * 60 * 60 * 1_000;
+/** What a person has cancelled, or no journal could keep, is begun again after so long. */
+const failedAgainMs = 60_000;
+
 /**
  * The operation that each source has for as long as it is followed: it reads the source, reconciles, and sleeps. It is the journal's
  * business that one process does it, that another goes on when that dies, and that one which comes late changes nothing (F5-71, 74, 75).
+ *
+ * After a day it is relieved when its next reading is due, and before it reads: the next operation begins with that reading at once. So who has
+ * asked for a reading gets one that began afterwards, in whichever of the two commits his word came.
  */
 export function followOperation(ports: FollowPorts): TypedKind<SourceShape, typeof followKind> {
   return {
     deadlineMs: null,
     run: (operation) =>
       operation.poll("reading", ({ signal }) => followOnce(ports, operation, signal), { everyMs: elsewhereMs }),
+    settle: ({ data }, _operation, outcome) => {
+      if (outcome.kind !== "succeeded") return { accept: [{ kind: followKind, delayMs: failedAgainMs }] };
+      if (outcome.result !== null) return { accept: [{ kind: followKind, input: outcome.result }] };
+      // It was empty and drained when the operation ended. Who has configured it since counts on somebody who follows.
+      return data?.mode === "active" ? { accept: [{ kind: followKind }] } : {};
+    },
   };
 }
 
-/** Answers when there is nothing left to follow; throws RetryLater for the next reading. */
+/** Answers when there is nothing left to follow, or another one is to go on; throws RetryLater for the next reading. */
 async function followOnce(
   ports: FollowPorts,
   operation: TypedOperation<SourceShape, typeof followKind>,
   signal: AbortSignal,
-): Promise<null> {
+): Promise<Relief | null> {
   const { key } = operation;
+  const journal = ports.journal();
+  const id = (operation.attempt === 1 && operation.input?.reading) || readingId(operation.id, operation.attempt);
   const source = ports.source(key);
   const copy = ports.copy(key);
   const stored = await copy.refresh();
   if (stored === undefined) return null;
+  if (journal.now() - operation.acceptedAt >= relievedAfterMs) return { reading: id };
   const { mode, generation, drainedBy } = stored.data;
   if (mode === "disabled") throw later("the source is disabled", elsewhereMs);
   // Replicas may be configured differently for a while; the one that was configured last reads.
@@ -91,9 +108,7 @@ async function followOnce(
     await ports.claim(key);
     throw later("the source is configured here", elsewhereMs);
   }
-  const journal = ports.journal();
   const { readings } = ports;
-  const id = readingId(operation.id, operation.attempt);
   const began = journal.now();
   const onProgress = (progress: ReadingProgress) => {
     if (readings.progress(key, progress)) ports.reading(key, progress);

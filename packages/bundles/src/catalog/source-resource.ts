@@ -2,14 +2,23 @@ import { type Attribution, defineResource } from "@osbert/journal";
 import type { ReconcileEvent } from "../reconcile/reconcile-event.js";
 import type { RevisionPart, RevisionRecord, SourceData, SpecPart, SpecRecord } from "../reconcile/records.js";
 
-/** What the resource of a source is made of. Its one operation reads the source again and again, for as long as there is the source. */
+/**
+ * What the resource of a source is made of. Its one operation reads the source again and again, for a day; then another one goes on, for as long as
+ * there is the source.
+ */
 export interface SourceShape {
   readonly data: SourceData;
   readonly parts: {
     readonly [spec: SpecPart]: SpecRecord;
     readonly [revision: RevisionPart]: RevisionRecord;
   };
-  readonly operations: { readonly [followKind]: { readonly input: null; readonly result: null } };
+  readonly operations: { readonly [followKind]: { readonly input: Relief | null; readonly result: Relief | null } };
+}
+
+/** What one operation leaves to the next. `null`: it is the first one, or nothing is left to follow. */
+export interface Relief {
+  /** The reading that was due, and that the next one begins with: somebody may be waiting for it. */
+  readonly reading: string;
 }
 
 export const followKind = "bundles.follow";
