@@ -16,7 +16,7 @@ import { KeyRotation } from "./admin/key-rotation.js";
 import { Operator } from "./admin/operator.js";
 import { Pauses } from "./admin/pauses.js";
 import { AudienceCatalogs, type PublishedCatalog } from "./catalog/audience-catalogs.js";
-import type { BuildOptions, CatalogOptions } from "./catalog/built-service.js";
+import { type BuildOptions, buildService, type CatalogOptions } from "./catalog/built-service.js";
 import { type BrokerCatalog, catalogWith, knownCatalog, retiring, unknownCatalog } from "./catalog/catalog.js";
 import { buildCatalog, CatalogBuilder } from "./catalog/catalog-builder.js";
 import { Offer } from "./catalog/offer.js";
@@ -241,6 +241,9 @@ export function createBroker(options: BrokerOptions): Broker {
       await source?.open({
         journal,
         check: (services) => void buildCatalog(services, { ...ofSource, areNew: true }),
+        prepare: (services) => {
+          for (const service of services) buildService(service, ofSource);
+        },
         changed: followSource,
       });
       followSource();

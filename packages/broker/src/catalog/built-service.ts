@@ -44,6 +44,8 @@ export interface BuiltService {
 /** One for all: there are thousands of services with nothing to say of them. */
 const noFindings: readonly Finding[] = [];
 
+const encoder = new TextEncoder();
+
 const builtBefore = new WeakMap<Service, BuiltService>();
 
 /** Of a service that was built before, the very same object, what it was then. */
@@ -55,7 +57,7 @@ export function buildService(service: Service, options: BuildOptions): BuiltServ
   findings.push(...checkIds(offering, service.revision), ...checkFunctions(service));
   const text = JSON.stringify(offering);
   // In memory of its own, until it is put into a block: a `Buffer` would share that with others, which stay, and would stay with them.
-  const part: AnswerPart = { bytes: new TextEncoder().encode(text) };
+  const part: AnswerPart = { bytes: encoder.encode(text) };
   const offered =
     options.areChecked === true
       ? new OfferedWhenNeeded(service, part)

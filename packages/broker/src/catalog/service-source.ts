@@ -157,6 +157,11 @@ export interface ServiceSourcePorts {
   readonly journal: Journal;
   /** Throws a CatalogError if these services could not be offered. What was looked at once is not looked at again when it is offered. */
   readonly check: (services: readonly Service[]) => void;
+  /**
+   * Makes what a catalog shows of services that were checked before, some of thousands at a time, so that offering them all takes no long turn. Says
+   * nothing of what is wrong with them: that is told when they are offered.
+   */
+  readonly prepare: (services: readonly Service[]) => void;
   /** To be called when `services` has changed. */
   readonly changed: () => void;
 }

@@ -343,7 +343,7 @@ class Bundles implements BundleServices {
 
   #render(services: readonly Service[]): void {
     try {
-      this.#ports?.check(services);
+      this.#ports?.prepare(services);
     } catch {
       // The broker meets it again when it takes what is offered, and tells it.
     }

@@ -58,7 +58,8 @@ const walkEvery = 288;
  * decides is held to what is stored when it is written.
  */
 export function collectOperation(ports: CollectPorts): TypedKind<CollectionShape, typeof collectKind> {
-  let pass = 0;
+  // The first one is when a process has just started, and has enough to do with what it reads for the catalog: the second one walks.
+  let pass = walkEvery - 1;
   return {
     deadlineMs: null,
     run: (operation) =>

@@ -41,7 +41,6 @@ export function toService(spec: BundleSpec, naming: ServiceNaming): ServiceFacts
       const { maintenanceInfo: _, ...shown } = toPlan(plan, id, naming.version);
       return [plan.name, { ...shown, metadata: { ...plan.metadata, deprecated: true } }] as const;
     });
-  const mode = asyncModes[spec.async];
   return {
     id: naming.id,
     name: naming.name,
@@ -51,7 +50,7 @@ export function toService(spec: BundleSpec, naming: ServiceNaming): ServiceFacts
     bindable: spec.plans.some(({ bindable }) => bindable),
     planUpdateable: spec.plans.some(({ updatesTo }) => updatesTo.length > 0),
     metadata: spec.metadata,
-    async: Object.fromEntries(actions.map((action) => [action, mode])),
+    async: asyncOf[spec.async],
     revision: naming.revision,
     plans: Object.fromEntries([...offered, ...kept]),
   };
@@ -73,8 +72,13 @@ function toPlan(plan: PlanSpec, id: string, version: string): PlanDefinition {
   };
 }
 
-const asyncModes: Readonly<Record<BundleSpec["async"], AsyncMode>> = {
-  optional: "prefer",
-  required: "require",
-  unsupported: "never",
-};
+/** One for all services of a mode: there are thousands. */
+const asyncOf = {
+  optional: everyAction("prefer"),
+  required: everyAction("require"),
+  unsupported: everyAction("never"),
+} satisfies Record<BundleSpec["async"], ServiceFacts["async"]>;
+
+function everyAction(mode: AsyncMode): ServiceFacts["async"] {
+  return Object.freeze(Object.fromEntries(actions.map((action) => [action, mode])));
+}

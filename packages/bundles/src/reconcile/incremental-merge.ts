@@ -23,12 +23,12 @@ export interface IncrementalMerge {
 
 export function incrementalMerge(given: readonly RankedSource[], inCode = nothingInCode): IncrementalMerge {
   const sources = new Map(given.map((source) => [source.stored.data.identityName, source]));
-  let uses = noUses();
+  /** `undefined`: of what was merged last they were not counted yet. A start does not wait for it: the first change does. */
+  let counted: Uses | undefined;
   let catalog: MergedCatalog = { entries: [], conflicts: [] };
   const mergeAll = () => {
-    const all = [...sources.values()];
-    catalog = mergeSources(all, inCode);
-    uses = usesOf(all, inCode);
+    catalog = mergeSources([...sources.values()], inCode);
+    counted = undefined;
     return catalog;
   };
   mergeAll();
@@ -39,8 +39,10 @@ export function incrementalMerge(given: readonly RankedSource[], inCode = nothin
     change(source, changed) {
       const name = source.stored.data.identityName;
       const before = sources.get(name);
+      const uses = before === undefined ? undefined : (counted ?? usesOf([...sources.values()], inCode));
       sources.set(name, source);
-      if (before === undefined || !isRankedAlike(before, source)) return mergeAll();
+      if (before === undefined || uses === undefined || !isRankedAlike(before, source)) return mergeAll();
+      counted = uses;
       const entries = catalog.entries.slice();
       for (const spec of changed) {
         const was = serviceOf(before.stored.specs.get(spec));

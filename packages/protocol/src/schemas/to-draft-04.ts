@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../json.js";
+import { isAlikeInDraft04, saysTheSame } from "./alike-in-draft-04.js";
 import { evaluatedBy } from "./evaluated.js";
 import { type Place, SchemaDocument } from "./schema-document.js";
 
@@ -20,6 +21,8 @@ export interface Loss {
 
 /** What is nested deeper is not walked. */
 const deepestSchema = 200;
+/** What is nested deeper is not said to be in the words of draft-04 already: it is translated. */
+const deepestAlike = 20;
 
 /**
  * Says in draft-04 what a schema of draft-04, 06, 07, 2019-09 or 2020-12 says. What the original allows, the translation always
@@ -31,6 +34,13 @@ const deepestSchema = 200;
  */
 export function toDraft04(schema: JsonObject): Draft04Schema {
   if (isNestedDeeper(schema, deepestSchema)) throw new RangeError(`is nested deeper than ${deepestSchema} levels`);
+  const { $schema: _, ...keywords } = schema;
+  if (isAlikeInDraft04(keywords, deepestAlike)) return { schema: { $schema: draft04, ...keywords }, losses: [] };
+  return translate(schema);
+}
+
+/** Word by word, also where it is in the words of draft-04 already. */
+export function translate(schema: JsonObject): Draft04Schema {
   const document = new SchemaDocument(schema);
   const first = new Translation(document, () => true);
   const translated = first.run();
@@ -78,12 +88,6 @@ const goes: ReadonlySet<string> = new Set([
   "nullable",
   "then",
   "else",
-]);
-
-/** Keywords that every draft has with one meaning, and that hold no schema. Most are of these: where they stand need not be known. */
-const saysTheSame: ReadonlySet<string> = new Set([
-  ...["title", "description", "default", "format", "pattern", "minLength", "maxLength"],
-  ...["multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties"],
 ]);
 
 const nothingFits: JsonObject = { not: {} };
