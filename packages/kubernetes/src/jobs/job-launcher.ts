@@ -2,8 +2,8 @@ import { RunnerError } from "@osbert/bundles";
 import type { Cluster, PatchOperation } from "../cluster/cluster.js";
 import { ClusterError } from "../cluster/cluster-error.js";
 import type { ClusterObject, ObjectKind } from "../cluster/cluster-object.js";
-import { removeJob } from "./job-clearing.js";
-import { resumedAnnotation } from "./job-names.js";
+import { type JobClearing, removeJob } from "./job-clearing.js";
+import { labels, resumedAnnotation } from "./job-names.js";
 import {
   denyAll,
   inputSecrets,
@@ -24,8 +24,10 @@ export class JobLauncher {
   readonly #settings: JobRunnerSettings;
   readonly #cluster: Cluster;
   readonly #records: JobRecords;
+  readonly #clearing: JobClearing;
 
-  constructor(settings: JobRunnerSettings, records: JobRecords) {
+  constructor(settings: JobRunnerSettings, records: JobRecords, clearing: JobClearing) {
+    this.#clearing = clearing;
     this.#settings = settings;
     this.#cluster = settings.cluster;
     this.#records = records;
@@ -52,11 +54,17 @@ export class JobLauncher {
     }
     const started = await this.#records.change(placed, { kind: "started", uid, stopping: false });
     const record = started ?? (await this.#records.read(plan.job.id));
-    if (record?.state.kind === "started" && record.state.uid === uid) await this.resume(record);
-    // Another one is the job, or it has ended: this Job would never run.
-    else if (record?.state.kind !== "placed")
-      await removeJob(this.#cluster, { namespace: plan.facts.namespace, name: plan.name }, uid);
-    if (record === undefined) throw new RunnerError("not started", "its record was removed meanwhile");
+    const { name, facts } = plan;
+    if (record === undefined) {
+      await this.#clearing.removeObjects({ name, facts });
+      throw new RunnerError("not started", "its record was removed meanwhile");
+    }
+    const { state } = record;
+    if (state.kind === "placed") throw new RunnerError("not started", "its record was changed meanwhile");
+    if (state.kind !== "started") await this.#clearing.clear(record);
+    else if (state.uid === uid) await this.resume(record);
+    // Another one is the job: this one would never run.
+    else await removeJob(this.#cluster, { namespace: facts.namespace, name }, uid);
     return record;
   }
 
@@ -92,6 +100,8 @@ export class JobLauncher {
 
   async #makeSandbox(plan: JobPlan): Promise<void> {
     const made = await this.#make(kinds.namespace, sandboxNamespace(plan));
+    if (made.metadata.labels?.[labels.job] !== plan.name)
+      throw new RunnerError("not started", `the namespace ${plan.facts.namespace} was made by somebody else`);
     if (made.metadata.deletionTimestamp !== undefined)
       throw new RunnerError("not started", "its sandbox is going away");
     for (const name of this.#settings.imagePullSecrets) {

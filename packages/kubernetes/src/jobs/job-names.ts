@@ -26,6 +26,9 @@ export const labels = {
 /** On the objects that a person may look at: the id of the job, which is the operation's and its action. */
 export const idAnnotation = "osbert.io/job-id";
 
+/** On the record of a job whose start was tried again: when. */
+export const triedAnnotation = "osbert.io/job-tried-at";
+
 /** On a Job: `no` until it is resumed, which happens once. */
 export const resumedAnnotation = "osbert.io/job-resumed";
 

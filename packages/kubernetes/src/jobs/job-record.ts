@@ -1,9 +1,10 @@
 import type { Action, BundleFormat, JobOperation, JobState } from "@osbert/bundles";
 import { isJsonObject } from "@osbert/protocol";
-import type { Cluster } from "../cluster/cluster.js";
+import type { Cluster, PatchOperation } from "../cluster/cluster.js";
 import { ClusterError } from "../cluster/cluster-error.js";
 import type { ClusterObject } from "../cluster/cluster-object.js";
-import { idAnnotation, jobLabels, jobName, labels } from "./job-names.js";
+import { idAnnotation, jobLabels, jobName, labels, triedAnnotation } from "./job-names.js";
+import type { JobRunnerOptions } from "./job-runner-options.js";
 import { kinds } from "./kinds.js";
 
 /** What does not change of a job, and is no secret. */
@@ -50,12 +51,12 @@ export interface Kept {
 export interface JobRecord {
   readonly name: string;
   readonly uid: string;
+  readonly resourceVersion: string;
   readonly facts: RecordFacts;
   readonly state: RecordState;
   /** As it is written: what a change is compared with. */
   readonly stateText: string;
   readonly isCleared: boolean;
-  readonly createdAtMs: number;
 }
 
 /**
@@ -66,10 +67,12 @@ export interface JobRecord {
 export class JobRecords {
   readonly #cluster: Cluster;
   readonly #namespace: string;
+  readonly #observe: JobRunnerOptions["observe"];
 
-  constructor(cluster: Cluster, namespace: string) {
+  constructor(cluster: Cluster, namespace: string, observe?: JobRunnerOptions["observe"]) {
     this.#cluster = cluster;
     this.#namespace = namespace;
+    this.#observe = observe;
   }
 
   async read(id: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
@@ -91,26 +94,38 @@ export class JobRecords {
     }
   }
 
+  /**
+   * Says that somebody still tries to start what is placed, so that nobody takes it for abandoned: its version changes, its state does not.
+   * Answers with the record as it is then.
+   */
+  async tryAgain(record: JobRecord): Promise<JobRecord> {
+    const triedAt = new Date().toISOString();
+    const tried = await this.#patch(record, [
+      { op: "add", path: `/metadata/annotations/${escaped(triedAnnotation)}`, value: triedAt },
+    ]);
+    return tried ?? (await this.read(record.facts.id)) ?? this.place(record.facts);
+  }
+
   /** `undefined`: it has another state by now, or is gone. */
-  async change({ name, stateText }: JobRecord, state: RecordState): Promise<JobRecord | undefined> {
-    return this.#patch(name, [
-      { op: "test", path: "/data/state", value: stateText },
+  async change(record: JobRecord, state: RecordState): Promise<JobRecord | undefined> {
+    return this.#patch(record, [
       { op: "replace", path: "/data/state", value: JSON.stringify(state) },
       { op: "replace", path: `/metadata/labels/${escaped(labels.state)}`, value: stateLabel(state) },
     ]);
   }
 
   /** Nothing of the job is left but its record, and what it has said. */
-  async cleared({ name, stateText }: JobRecord): Promise<void> {
-    await this.#patch(name, [
-      { op: "test", path: "/data/state", value: stateText },
-      { op: "replace", path: `/metadata/labels/${escaped(labels.clear)}`, value: "done" },
-    ]);
+  async cleared(record: JobRecord): Promise<void> {
+    await this.#patch(record, [{ op: "replace", path: `/metadata/labels/${escaped(labels.clear)}`, value: "done" }]);
   }
 
+  /** A record that somebody has spoilt is told, and keeps nobody from the others. */
   async *list(selector: string): AsyncGenerator<JobRecord, void> {
     const options = { namespace: this.#namespace, labels: `${labels.job},${selector}` };
-    for await (const object of this.#cluster.list(kinds.configMap, options)) yield parseRecord(object);
+    for await (const object of this.#cluster.list(kinds.configMap, options)) {
+      const record = this.#parsed(object);
+      if (record !== undefined) yield record;
+    }
   }
 
   /** With all that is kept of it, which it owns. */
@@ -118,10 +133,27 @@ export class JobRecords {
     await this.#cluster.remove(kinds.configMap, { namespace: this.#namespace, name }, { uid });
   }
 
-  async #patch(name: string, operations: Parameters<Cluster["patch"]>[2]): Promise<JobRecord | undefined> {
+  #parsed(object: ClusterObject): JobRecord | undefined {
+    try {
+      return parseRecord(object);
+    } catch (error) {
+      this.#observe?.({ kind: "not read", job: null, error });
+      return undefined;
+    }
+  }
+
+  /** Changes this record, in this state, and no other of its name. */
+  async #patch(
+    { name, uid, stateText }: JobRecord,
+    operations: readonly PatchOperation[],
+  ): Promise<JobRecord | undefined> {
     try {
       const place = { namespace: this.#namespace, name };
-      const changed = await this.#cluster.patch(kinds.configMap, place, operations);
+      const changed = await this.#cluster.patch(kinds.configMap, place, [
+        { op: "test", path: "/metadata/uid", value: uid },
+        { op: "test", path: "/data/state", value: stateText },
+        ...operations,
+      ]);
       return changed === undefined ? undefined : parseRecord(changed);
     } catch (error) {
       if (error instanceof ClusterError && error.failure === "conflict") return undefined;
@@ -156,13 +188,21 @@ export function parseRecord({ metadata, data }: ClusterObject): JobRecord {
   return {
     name: metadata.name,
     uid: metadata.uid ?? "",
+    resourceVersion: metadata.resourceVersion ?? "",
     // Written here, and by nobody else: see the role.
-    facts: JSON.parse(job) as RecordFacts,
-    state: JSON.parse(state) as RecordState,
+    facts: parsed(metadata.name, job) as RecordFacts,
+    state: parsed(metadata.name, state) as RecordState,
     stateText: state,
     isCleared: metadata.labels?.[labels.clear] === "done",
-    createdAtMs: Date.parse(metadata.creationTimestamp ?? ""),
   };
+}
+
+function parsed(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new ClusterError("invalid", `the ConfigMap ${name} is no record of a job`, { cause });
+  }
 }
 
 function stateLabel(state: RecordState): string {

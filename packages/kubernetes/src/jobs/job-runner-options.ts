@@ -57,7 +57,8 @@ export interface JobRunnerOptions {
 }
 
 export interface JobRunnerEvent {
-  readonly kind: "not cleared" | "not swept";
+  /** `not read`: the record of a job is not as it was written. */
+  readonly kind: "not cleared" | "not swept" | "not read";
   /** The id of the job, if it is about one. */
   readonly job: string | null;
   readonly error: unknown;

@@ -1,19 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { checkJobId, type Job, type JobState, type KnownJob, type Runner, RunnerError, redact } from "@osbert/bundles";
-import type { Cluster } from "../cluster/cluster.js";
-import { ClusterError } from "../cluster/cluster-error.js";
-import type { ClusterObject } from "../cluster/cluster-object.js";
-import { askForCredentials, isAskedForCredentials, leftLines, progressLine } from "./classic-bundle.js";
-import { JobClearing, removeJob } from "./job-clearing.js";
+import { ClassicWords } from "./classic-words.js";
+import { JobClearing } from "./job-clearing.js";
+import { JobEnds } from "./job-ends.js";
 import { JobLauncher } from "./job-launcher.js";
-import { resumedAnnotation } from "./job-names.js";
+import { JobMemory } from "./job-memory.js";
 import { JobPods, orNull } from "./job-pods.js";
 import { inStates, type JobRecord, JobRecords, type RecordState } from "./job-record.js";
+import { JobRemoval } from "./job-removal.js";
 import { fillOptions, type JobRunnerOptions, type JobRunnerSettings } from "./job-runner-options.js";
+import { JobSight, stopMs } from "./job-sight.js";
 import { kinds } from "./kinds.js";
 import { planJob } from "./plan-job.js";
-import { type PodState, podState } from "./pod-state.js";
-import { keptLogBytes, type Lines, lastLines, Said, wholeLines } from "./said.js";
+import { podState } from "./pod-state.js";
+import { type Lines, lastLines, Said, wholeLines } from "./said.js";
 
 /**
  * Runs bundles as Jobs of a Kubernetes cluster. Whoever reaches the namespace finds all its jobs: brokers on any number of machines are one place.
@@ -33,8 +33,7 @@ import { keptLogBytes, type Lines, lastLines, Said, wholeLines } from "./said.js
  * record does not name it. It is removed by that starter, or swept later. And a Job that somebody deletes by hand is not made again:
  * the record says that it was started.
  *
- * Of an end: first what was said is read from the pod and written to Secrets beside the record; then the record gets its end, which is for ever;
- * then the Job goes with all that belongs to it. Killed between any two: the next who looks, or the sweep, goes on there.
+ * The order of effects of an end: see `JobEnds`.
  */
 export async function openJobRunner(options: JobRunnerOptions): Promise<Runner> {
   const settings = fillOptions(options);
@@ -45,12 +44,8 @@ export async function openJobRunner(options: JobRunnerOptions): Promise<Runner> 
 const lookMs = { first: 200, most: 2_000 };
 /** How long a start waits to see the bundle begin; a cluster that takes longer is believed to do it later. */
 const beginMs = 20_000;
-/** To stop a job takes its grace and what the kubelet needs. A node that takes longer does not answer. */
-const stopMs = 60_000;
-/** After its end a program's last words are on their way for a moment. */
-const drainMs = 10_000;
-/** Of a container that was told to end, and whose own code nobody knows. */
-const killedCode = 137;
+/** A program that was told to end has its grace, and this for its last words. */
+const lastWordsMs = 10_000;
 
 async function placeOfNamespace({ cluster, namespace }: JobRunnerSettings): Promise<string> {
   const found = await cluster.read(kinds.namespace, { namespace: "", name: namespace });
@@ -59,41 +54,42 @@ async function placeOfNamespace({ cluster, namespace }: JobRunnerSettings): Prom
   return `kubernetes:${found.metadata.uid}`;
 }
 
-/** What is to be written down of a job's end. */
-type End =
-  | { readonly kind: "ended"; readonly exitCode: number; readonly cause: Cause }
-  | { readonly kind: "lost"; readonly why: string };
-type Cause = Extract<JobState, { kind: "ended" }>["cause"];
-
-/** How far a started job is. */
-type Seen =
-  | { readonly kind: "settled"; readonly record: JobRecord }
-  | (PodState & { readonly kind: "waiting" })
-  | { readonly kind: "running" };
-
 class JobRunner implements Runner {
   readonly name = "kubernetes";
   readonly place: string;
   readonly #settings: JobRunnerSettings;
-  readonly #cluster: Cluster;
   readonly #records: JobRecords;
   readonly #said: Said;
   readonly #launcher: JobLauncher;
   readonly #clearing: JobClearing;
   readonly #pods: JobPods;
-  /** When a running job was asked last by a command in its pod. */
-  readonly #askedAtMs = new Map<string, number>();
+  readonly #removal: JobRemoval;
+  readonly #sight: JobSight;
+  readonly #memory = new JobMemory();
 
   constructor(settings: JobRunnerSettings, place: string) {
     this.place = place;
     this.#settings = settings;
-    this.#cluster = settings.cluster;
-    this.#records = new JobRecords(settings.cluster, settings.namespace);
-    this.#said = new Said(settings.cluster, settings.namespace);
-    this.#launcher = new JobLauncher(settings, this.#records);
-    this.#clearing = new JobClearing(settings, this.#records);
-    this.#pods = new JobPods(settings);
-    this.#clearing.sweepSoon();
+    const { cluster, namespace } = settings;
+    const memory = this.#memory;
+    const records = new JobRecords(cluster, namespace, settings.observe);
+    const said = new Said(cluster, namespace);
+    const clearing = new JobClearing(settings, records);
+    const launcher = new JobLauncher(settings, records, clearing);
+    const pods = new JobPods(settings);
+    const words = new ClassicWords(settings, said, memory);
+    const ends = new JobEnds({ cluster, records, said, pods, words, clearing, memory });
+    this.#removal = new JobRemoval({ cluster, said, pods, words, launcher });
+    this.#sight = new JobSight(settings, {
+      ...{ cluster, records, pods, words, launcher, ends, memory },
+      removal: this.#removal,
+    });
+    this.#records = records;
+    this.#said = said;
+    this.#launcher = launcher;
+    this.#clearing = clearing;
+    this.#pods = pods;
+    clearing.sweepSoon();
   }
 
   async start(job: Job, signal: AbortSignal): Promise<void> {
@@ -104,7 +100,7 @@ class JobRunner implements Runner {
     if (record === undefined || record.state.kind === "placed") {
       const plan = await planJob(job, this.#settings, signal);
       signal.throwIfAborted();
-      record = await this.#records.place(plan.facts);
+      record = record === undefined ? await this.#records.place(plan.facts) : await this.#records.tryAgain(record);
       if (record.state.kind === "placed")
         record = await this.#launcher.launch({ ...plan, facts: record.facts }, record, signal);
     }
@@ -119,7 +115,8 @@ class JobRunner implements Runner {
     for (let pauseMs = lookMs.first; ; pauseMs = Math.min(pauseMs * 2, lookMs.most)) {
       signal.throwIfAborted();
       const record = await this.#records.read(id, signal);
-      const seen = record?.state.kind === "started" ? await this.#see(record) : undefined;
+      const seen = record?.state.kind === "started" ? await this.#sight.see(record) : undefined;
+      if (seen === undefined) this.#memory.forget(id);
       const state =
         seen === undefined ? stateOf(record?.state) : seen.kind === "settled" ? stateOf(seen.record.state) : running;
       const leftMs = end - performance.now();
@@ -145,9 +142,7 @@ class JobRunner implements Runner {
     }
     if (record.facts.format === "apb")
       return wholeLines((await this.#said.soFar(record)).out.subarray(from), from, false);
-    const last = this.#askedAtMs.get(id);
-    if (last !== undefined && performance.now() < last + this.#settings.readEveryMs) return nothing;
-    this.#askedAtMs.set(id, performance.now());
+    if (!this.#memory.isAskedAgain(id, this.#settings.readEveryMs)) return nothing;
     return this.#pods.output(record, from);
   }
 
@@ -198,19 +193,19 @@ class JobRunner implements Runner {
         await this.#records.change(record, { ...state, stopping: true });
         continue;
       }
-      const seen = await this.#see(record);
+      const seen = await this.#sight.see(record);
       if (seen.kind === "settled") continue;
       if (!isTold) {
         isTold = true;
         // What takes longer than its grace and a moment was not told, or does not listen.
         if (await this.#pods.tellToStop(record)) {
-          const end = performance.now() + this.#settings.graceMs + drainMs;
+          const end = performance.now() + this.#settings.graceMs + lastWordsMs;
           const { signal } = new AbortController();
           while (performance.now() < end && (await this.look(id, { waitMs: lookMs.most, signal })).kind === "running");
           continue;
         }
       }
-      await this.#removeJob(record, giveUpAt);
+      await this.#removal.remove(record, giveUpAt);
       await sleep(pauseMs);
     }
     throw new RunnerError("not stopped", id);
@@ -224,8 +219,9 @@ class JobRunner implements Runner {
     if (state.kind !== "ended" && state.kind !== "lost") return;
     if (!record.isCleared) await this.#clearing.clear(record);
     if (state.kept.isForgotten) return;
+    const parts = Math.min(state.kept.parts, 1);
     await this.#said.forget(record, state.kept, redact(await this.#said.log(record, state.kept), secrets));
-    await this.#records.change(record, { ...state, kept: { ...state.kept, isForgotten: true } });
+    await this.#records.change(record, { ...state, kept: { ...state.kept, parts, isForgotten: true } });
   }
 
   /** Waits until the bundle runs. What keeps it from that is thrown; the cluster goes on trying, and so does whoever called. */
@@ -233,236 +229,11 @@ class JobRunner implements Runner {
     const end = performance.now() + beginMs;
     for (let now = record; now.state.kind === "started" && performance.now() < end; ) {
       signal.throwIfAborted();
-      const seen = await this.#see(now);
+      const seen = await this.#sight.see(now);
       if (seen.kind !== "waiting") return;
       if (seen.failure !== null) throw new RunnerError(seen.failure, seen.why);
       await sleep(lookMs.first, undefined, { signal });
       now = (await this.#records.read(record.facts.id, signal)) ?? now;
-    }
-  }
-
-  /** Looks at a started job in the cluster. One that has ended there is settled. */
-  async #see(record: JobRecord): Promise<Seen> {
-    try {
-      return await this.#seeOnce(record);
-    } catch (error) {
-      // Another one may have settled it meanwhile, and its pod went while it was asked.
-      const now = error instanceof ClusterError ? await this.#records.read(record.facts.id) : undefined;
-      if (now !== undefined && "kept" in now.state) return { kind: "settled", record: now };
-      throw error;
-    }
-  }
-
-  async #seeOnce(record: JobRecord): Promise<Seen> {
-    const pod = await this.#pods.find(record);
-    if (pod === undefined) return this.#seeWithoutPod(record);
-    const state = podState(pod);
-    const isClassic = record.facts.format === "apb";
-    const { startWithinMs, graceMs } = this.#settings;
-    switch (state.kind) {
-      case "waiting":
-        if (pod.metadata.deletionTimestamp !== undefined) return running;
-        if (Date.now() - Date.parse(pod.metadata.creationTimestamp ?? "") < startWithinMs) return state;
-        return this.#endNow(record, { kind: "ended", exitCode: 1, cause: "start" }, state.why);
-      case "running":
-        if (isClassic) await this.#hear(record, pod);
-        // Its own watch and the kubelet's come first.
-        if (Date.now() - state.sinceMs < record.facts.timeoutMs + graceMs + stopMs) return running;
-        return this.#endNow(
-          record,
-          { kind: "ended", exitCode: killedCode, cause: "timeout" },
-          "it did not end when it was told to",
-        );
-      case "ended":
-        if (isClassic) return this.#settleClassic(record, pod, state);
-        if (state.cause === "start")
-          return this.#settle(
-            record,
-            { kind: "ended", exitCode: state.exitCode, cause: "start" },
-            Buffer.alloc(0),
-            startWords(state),
-          );
-        if (state.keeper === "not yet") return running;
-        if (state.keeper === "there") return this.#collect(record, pod, state);
-        if (state.cause === "timeout" || state.cause === "disk")
-          return this.#settle(
-            record,
-            { kind: "ended", exitCode: state.exitCode, cause: state.cause },
-            Buffer.alloc(0),
-            state.why,
-          );
-        return this.#settleGone(record, `nobody has read what it said before its pod ended (${state.why})`);
-      case "gone":
-        if (state.cause === null) return this.#settleGone(record, state.why);
-        return this.#settle(
-          record,
-          { kind: "ended", exitCode: killedCode, cause: state.cause },
-          Buffer.alloc(0),
-          state.why,
-        );
-    }
-  }
-
-  async #seeWithoutPod(record: JobRecord): Promise<Seen> {
-    if (record.state.kind !== "started") return running;
-    const job = await this.#cluster.read(kinds.job, { namespace: record.facts.namespace, name: record.name });
-    // A pod may have come, and gone into another state, between the two looks.
-    if ((await this.#pods.find(record)) !== undefined)
-      return { kind: "waiting", why: "its pod is being made", failure: null };
-    if (job === undefined || job.metadata.uid !== record.state.uid)
-      return this.#settleGone(record, "its Job was deleted");
-    if (job.metadata.deletionTimestamp !== undefined) return running;
-    const { suspend } = job.spec as { readonly suspend?: boolean };
-    if (suspend === true && job.metadata.annotations?.[resumedAnnotation] !== "no") {
-      await removeJob(this.#cluster, { namespace: record.facts.namespace, name: record.name }, record.state.uid);
-      return this.#settleGone(record, "its Job was suspended");
-    }
-    if (suspend === true) {
-      await this.#launcher.resume(record);
-      return { kind: "waiting", why: "it is being started", failure: null };
-    }
-    const failed = conditionsOf(job).find(
-      ({ type, status }) => (type === "Failed" || type === "Complete") && status === "True",
-    );
-    if (failed?.reason === "DeadlineExceeded")
-      return this.#settle(
-        record,
-        { kind: "ended", exitCode: killedCode, cause: "timeout" },
-        Buffer.alloc(0),
-        failed.message ?? "",
-      );
-    if (failed !== undefined) return this.#settleGone(record, `its pod is gone (${failed.reason ?? failed.type})`);
-    const waiting = {
-      kind: "waiting",
-      why: "the cluster has made no pod of it yet; a quota may be full",
-      failure: null,
-    } as const;
-    if (Date.now() - Date.parse(job.metadata.creationTimestamp ?? "") < this.#settings.startWithinMs) return waiting;
-    return this.#endNow(record, { kind: "ended", exitCode: 1, cause: "start" }, waiting.why);
-  }
-
-  /** Ends it by force, and says so when nothing of it is left. */
-  async #endNow(record: JobRecord, end: End, why: string): Promise<Seen> {
-    await this.#removeJob(record, performance.now() + stopMs);
-    if ((await this.#pods.find(record)) !== undefined) return running;
-    return this.#settle(record, end, Buffer.alloc(0), why);
-  }
-
-  /** Reads what the program of an own bundle has said. */
-  async #collect(record: JobRecord, pod: ClusterObject, ended: PodState & { readonly kind: "ended" }): Promise<Seen> {
-    const end = performance.now() + drainMs;
-    let look = await this.#pods.lookAtKeeper(pod);
-    while (!look.isDone && performance.now() < end) {
-      await sleep(lookMs.first);
-      look = await this.#pods.lookAtKeeper(pod);
-    }
-    const out = await this.#pods.wholeOutput(record, pod);
-    const log = await this.#pods.rawLog(record, pod, ended, keptLogBytes);
-    const cause = look.cause === "exit" ? ended.cause : look.cause;
-    return this.#settle(
-      record,
-      { kind: "ended", exitCode: ended.exitCode, cause },
-      out,
-      await this.#pods.masked(record, log, out),
-    );
-  }
-
-  async #settleClassic(
-    record: JobRecord,
-    pod: ClusterObject,
-    ended: PodState & { readonly kind: "ended" },
-  ): Promise<Seen> {
-    await this.#hear(record, pod);
-    const said = (await this.#said.soFar(record)).out;
-    const left = await leftLines(this.#cluster, record.facts, pod, ended.message);
-    const out = withLines(said, left);
-    const log = `${await this.#pods.rawLog(record, pod, ended, keptLogBytes)}${ended.cause === "exit" ? "" : `${ended.why}\n`}`;
-    const isStopped = record.state.kind === "started" && record.state.stopping && ended.exitCode > 128;
-    const cause = isStopped ? "stopped" : ended.cause;
-    return this.#settle(
-      record,
-      { kind: "ended", exitCode: ended.exitCode, cause },
-      out,
-      await this.#pods.masked(record, log, out),
-    );
-  }
-
-  /** Nothing of it runs, and nobody knows how it ended. If it was to be stopped, that is how. */
-  async #settleGone(record: JobRecord, why: string): Promise<Seen> {
-    const isStopped = record.state.kind === "started" && record.state.stopping;
-    const end: End = isStopped ? { kind: "ended", exitCode: killedCode, cause: "stopped" } : { kind: "lost", why };
-    if (record.facts.format !== "apb") return this.#settle(record, end, Buffer.alloc(0), `${why}\n`);
-    const { out, log } = await this.#said.soFar(record);
-    return this.#settle(record, end, out, `${log.toString("utf8")}${why}\n`);
-  }
-
-  async #settle(record: JobRecord, end: End, out: Buffer, log: string): Promise<Seen> {
-    const written = await this.#said.write(record, out, log);
-    const kept = { ...written, outputBytes: out.length, at: now(), isForgotten: false };
-    const changed = await this.#records.change(record, { ...end, kept });
-    this.#askedAtMs.delete(record.facts.id);
-    const settled = changed ?? (await this.#records.read(record.facts.id));
-    // It was told to stop meanwhile: the next look settles it with that.
-    if (settled === undefined || !("kept" in settled.state)) return running;
-    // What was written in vain, by this one too, and what was said while it ran.
-    await this.#said.removeOthers(settled, settled.state.kept);
-    if (changed !== undefined) await this.#clearing.clear(changed);
-    return { kind: "settled", record: settled };
-  }
-
-  /** What a classic bundle tells while it runs. One look after the other: each line is written once. */
-  async #hear(record: JobRecord, pod: ClusterObject): Promise<void> {
-    const said = (await this.#said.soFar(record)).out;
-    const lines = said.toString("utf8").split("\n");
-    const progress = progressLine(pod);
-    if (progress !== null && lines.findLast((line) => line.startsWith('{"progress"')) !== progress) {
-      await this.#said.add(record, said, progress);
-      return;
-    }
-    const { id } = record.facts;
-    if (!isAskedForCredentials(record.facts) || lines.some((line) => line.startsWith('{"credentials"'))) return;
-    if (
-      podState(pod).kind !== "running" ||
-      performance.now() < (this.#askedAtMs.get(id) ?? 0) + this.#settings.readEveryMs
-    )
-      return;
-    this.#askedAtMs.set(id, performance.now());
-    const place = { namespace: record.facts.namespace, name: pod.metadata.name };
-    const credentials = await askForCredentials(this.#settings.exec, place).catch(orNull);
-    if (credentials !== null) await this.#said.add(record, said, credentials);
-  }
-
-  /**
-   * Deletes the Job with its pod, and waits until that is gone. A classic bundle that is stopped may clear up: its pod goes first, while it still has its
-   * service account. Its log goes with the pod, and is read before; what it has left in its sandbox is read after.
-   */
-  async #removeJob(record: JobRecord, giveUpAt: number): Promise<void> {
-    const { name, facts, state } = record;
-    if (state.kind !== "started") return;
-    const pod = await this.#pods.find(record);
-    if (pod !== undefined && facts.format === "apb" && state.stopping) {
-      await this.#hear(record, pod);
-      const said = (await this.#said.soFar(record)).out;
-      const raw = await this.#pods.rawLog(record, pod, podState(pod), keptLogBytes);
-      const log = await this.#pods.masked(record, raw, said);
-      await this.#launcher.suspend(record);
-      await this.#awaitNoPod(record, giveUpAt);
-      const left = await leftLines(this.#cluster, facts, pod, "");
-      await this.#said.replaceSoFar(record, withLines(said, left), log);
-    }
-    await removeJob(this.#cluster, { namespace: facts.namespace, name }, state.uid);
-    await this.#awaitNoPod(record, giveUpAt);
-  }
-
-  async #awaitNoPod(record: JobRecord, giveUpAt: number): Promise<void> {
-    for (;;) {
-      const pod = await this.#pods.find(record);
-      if (pod === undefined || performance.now() > giveUpAt) return;
-      // Where nobody collects what belongs to a Job, its pod is deleted here.
-      const { name, uid, deletionTimestamp } = pod.metadata;
-      if (deletionTimestamp === undefined && uid !== undefined)
-        await this.#cluster.remove(kinds.pod, { namespace: record.facts.namespace, name }, { uid });
-      await sleep(lookMs.first);
     }
   }
 }
@@ -481,25 +252,6 @@ function stateOf(state: RecordState | undefined): JobState {
     case "lost":
       return { kind: "lost", why: state.why };
   }
-}
-
-function withLines(said: Buffer, lines: readonly string[]): Buffer {
-  return Buffer.concat([said, ...lines.map((line) => Buffer.from(`${line}\n`))]);
-}
-
-function startWords({ why, message }: PodState & { readonly kind: "ended" }): string {
-  return `the container could not be started: ${[why, message].filter((text) => text !== "").join(": ")}\n`;
-}
-
-interface Condition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason?: string;
-  readonly message?: string;
-}
-
-function conditionsOf({ status }: ClusterObject): readonly Condition[] {
-  return ((status ?? {}) as { readonly conditions?: readonly Condition[] }).conditions ?? [];
 }
 
 function now(): string {

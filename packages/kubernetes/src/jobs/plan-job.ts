@@ -8,13 +8,16 @@ import type { RecordFacts } from "./job-record.js";
 import type { JobRunnerSettings } from "./job-runner-options.js";
 
 /** What a Secret may hold, without its names. */
-const mostFilesBytes = 1_000_000;
+const mostSecretBytes = 1_000_000;
 
 /** Finds out what a job is made of. What can never be run is refused here, before anything is written. */
 export async function planJob(job: Job, settings: JobRunnerSettings, signal: AbortSignal): Promise<JobPlan> {
   const { spec, artifact } = job;
   const name = jobName(job.id);
   const facts = recordFacts(job, name, settings);
+  const inputBytes = Buffer.byteLength(JSON.stringify(job.input));
+  if (inputBytes > mostSecretBytes)
+    throw new RunnerError("wrong artifact", `its input is ${inputBytes} bytes, and a Secret holds ${mostSecretBytes}`);
   if (spec.format === "apb") {
     if (artifact.kind === "files") throw new RunnerError("wrong artifact", "a classic bundle is an image");
     if (spec.runtime === 2 && !facts.sandbox)
@@ -39,10 +42,10 @@ export async function planJob(job: Job, settings: JobRunnerSettings, signal: Abo
     throw new RunnerError("wrong artifact", "a bundle of files needs the setting of a base image");
   if (spec.command === null) throw new RunnerError("wrong artifact", "a bundle of files needs a command");
   const files = gzipSync(await folderArchive(await settings.files(artifact, signal)));
-  if (files.length > mostFilesBytes)
+  if (files.length > mostSecretBytes)
     throw new RunnerError(
       "wrong artifact",
-      `its files are ${files.length} bytes when they are packed, and a Secret holds ${mostFilesBytes}; make an image of it`,
+      `its files are ${files.length} bytes when they are packed, and a Secret holds ${mostSecretBytes}; make an image of it`,
     );
   return { name, facts, job, image: settings.baseImage, command: spec.command, files };
 }

@@ -10,7 +10,7 @@ type Cause = Extract<JobState, { kind: "ended" }>["cause"];
  */
 export type PodState =
   | { readonly kind: "waiting"; readonly why: string; readonly failure: RunnerFailure | null }
-  | { readonly kind: "running"; readonly keeper: KeeperState; readonly sinceMs: number }
+  | { readonly kind: "running"; readonly keeper: KeeperState }
   | {
       readonly kind: "ended";
       readonly exitCode: number;
@@ -20,6 +20,9 @@ export type PodState =
       readonly keeper: KeeperState;
     }
   | { readonly kind: "gone"; readonly why: string; readonly cause: Cause | null };
+
+/** Characters of what is told of a pod: it is kept with the job. */
+export const mostWhy = 500;
 
 export type KeeperState = "not yet" | "there" | "over";
 
@@ -35,7 +38,10 @@ export function podState({ status }: { readonly [field: string]: unknown }): Pod
       : isOver || keeper?.state?.terminated !== undefined
         ? "over"
         : "not yet";
-  const why = [reason, message].filter((text) => text !== undefined && text !== "").join(": ");
+  const why = [reason, message]
+    .filter((text) => text !== undefined && text !== "")
+    .join(": ")
+    .slice(0, mostWhy);
   const end = bundle?.state?.terminated;
   if (end !== undefined && !isUnknown(end)) {
     const cause = podCause(reason, message) ?? containerCause(end);
@@ -52,7 +58,10 @@ export function podState({ status }: { readonly [field: string]: unknown }): Pod
     const prepare = initContainerStatuses?.[0]?.state?.terminated;
     const failed =
       prepare !== undefined && prepare.exitCode !== 0
-        ? `it could not be prepared (${prepare.reason ?? ""} ${prepare.exitCode}): ${prepare.message ?? ""}`
+        ? `it could not be prepared (${prepare.reason ?? ""} ${prepare.exitCode}): ${prepare.message ?? ""}`.slice(
+            0,
+            mostWhy,
+          )
         : "";
     return {
       kind: "gone",
@@ -61,14 +70,14 @@ export function podState({ status }: { readonly [field: string]: unknown }): Pod
     };
   }
   const running = bundle?.state?.running;
-  if (running !== undefined) return { kind: "running", keeper: kept, sinceMs: Date.parse(running.startedAt ?? "") };
+  if (running !== undefined) return { kind: "running", keeper: kept };
   const waits = [bundle, keeper, ...(initContainerStatuses ?? [])].flatMap((each) => each?.state?.waiting ?? []);
   const trouble = waits.find(({ reason: word }) => word !== undefined && troubles.has(word));
   if (trouble !== undefined) {
     const told = trouble.message ?? trouble.reason ?? "";
     return {
       kind: "waiting",
-      why: told.slice(0, 500),
+      why: told.slice(0, mostWhy),
       failure: troubles.get(trouble.reason ?? "") === "image" ? pullFailure(told) : "not started",
     };
   }
@@ -76,7 +85,7 @@ export function podState({ status }: { readonly [field: string]: unknown }): Pod
   if (unscheduled !== undefined)
     return {
       kind: "waiting",
-      why: `no node has room for it: ${unscheduled.message ?? unscheduled.reason ?? ""}`.slice(0, 500),
+      why: `no node has room for it: ${unscheduled.message ?? unscheduled.reason ?? ""}`.slice(0, mostWhy),
       failure: "not started",
     };
   return { kind: "waiting", why: "its pod is being made", failure: null };
@@ -100,7 +109,7 @@ interface ContainerStatus {
   readonly name: string;
   readonly state?: {
     readonly waiting?: { readonly reason?: string; readonly message?: string };
-    readonly running?: { readonly startedAt?: string };
+    readonly running?: object;
     readonly terminated?: Terminated;
   };
 }

@@ -41,10 +41,17 @@ export class Said {
   async write(record: JobRecord, out: Buffer, log: string): Promise<Pick<Kept, "said" | "parts">> {
     const said = randomBytes(4).toString("hex");
     const parts = Math.max(1, Math.ceil(out.length / partBytes));
-    for (let part = 0; part < parts; part++) {
-      const piece = out.subarray(part * partBytes, (part + 1) * partBytes);
-      const data = { out: piece, ...(part === 0 && { log: Buffer.from(log) }) };
-      await this.#cluster.create(kinds.secret, this.#object(record, said, part, data));
+    const written: ClusterObject[] = [];
+    try {
+      for (let part = 0; part < parts; part++) {
+        const piece = out.subarray(part * partBytes, (part + 1) * partBytes);
+        const data = { out: piece, ...(part === 0 && { log: Buffer.from(log) }) };
+        written.push(await this.#cluster.create(kinds.secret, this.#object(record, said, part, data)));
+      }
+    } catch (error) {
+      // It is tried again, under another name: a namespace that is full would get fuller each time. What cannot be removed now goes with the end of the job.
+      for (const object of written) await this.#remove(object).catch(() => undefined);
+      throw error;
     }
     return { said, parts };
   }
@@ -103,12 +110,15 @@ export class Said {
   async removeOthers(record: JobRecord, { said, parts }: Pick<Kept, "said" | "parts">): Promise<void> {
     const counts = new Set(Array.from({ length: parts }, (_, part) => saidName(record.name, said, part)));
     const options = { namespace: this.#namespace, labels: `${labels.job}=${record.name}` };
-    for await (const { metadata } of this.#cluster.list(kinds.secret, options)) {
-      const { name, uid } = metadata;
-      const isOwn = metadata.ownerReferences?.some((owner) => owner.uid === record.uid) === true;
-      if (isOwn && uid !== undefined && !counts.has(name))
-        await this.#cluster.remove(kinds.secret, { namespace: this.#namespace, name }, { uid });
+    for await (const object of this.#cluster.list(kinds.secret, options)) {
+      const { name, ownerReferences } = object.metadata;
+      const isOwn = ownerReferences?.some((owner) => owner.uid === record.uid) === true;
+      if (isOwn && !counts.has(name)) await this.#remove(object);
     }
+  }
+
+  async #remove({ metadata: { name, uid = "" } }: ClusterObject): Promise<void> {
+    await this.#cluster.remove(kinds.secret, { namespace: this.#namespace, name }, { uid });
   }
 
   /** Leaves the log alone, in these words, and nothing of the output. */
