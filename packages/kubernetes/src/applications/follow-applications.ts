@@ -21,15 +21,18 @@ import {
   emptyCatalog,
   type GrantRecord,
   grantPart,
+  type KeptService,
   type StoredCatalog,
   wholeIds,
 } from "./catalog-records.js";
 import {
   type CatalogChange,
+  expiredServices,
+  keepable,
   type ReconcileRules,
   reconcileApplications,
   removedApplication,
-  withoutExpired,
+  without,
 } from "./reconcile-applications.js";
 import type { WatchedApplications } from "./watch-applications.js";
 
@@ -141,9 +144,11 @@ async function apply(
 ): Promise<AppliedChange> {
   const { missing, isKnown } = change;
   let parts = new Map<string, Record>();
-  for (const [name, record] of await forget(ports, change, now)) parts.set(applicationPart(name), record);
+  const forgotten = await forget(ports, change, now);
+  for (const [name, record] of forgotten) if (!change.applications.has(name)) parts.set(applicationPart(name), record);
   const replaced: ApplicationRecord[] = [];
-  for (const [name, record] of change.applications) {
+  for (const [name, changed] of change.applications) {
+    const record = keepable(forgotten.get(name) ?? changed);
     const before = stored.applications.get(name);
     const isReplaced =
       before !== undefined && (before.removedAt !== null || before.application.uid !== record.application.uid);
@@ -166,7 +171,7 @@ async function apply(
   for (const record of missing.applications) {
     const { name } = record.application;
     if ((await uidOf(ports, record, signal)) !== null) continue;
-    parts.set(applicationPart(name), removedApplication(record, now));
+    parts.set(applicationPart(name), keepable(removedApplication(record, now)));
     removed.push(name);
   }
   for (const { grant } of missing.grants) {
@@ -201,14 +206,15 @@ async function forget({ journal, rules }: FollowApplicationsPorts, { expired }: 
   const forgotten = new Map<string, ApplicationRecord | null>();
   const before = now - rules.retiredMs;
   for (const record of expired) {
-    const { name } = record.application;
-    const used = new Set<string>();
-    for (const { service, removedAt } of record.services)
-      if (removedAt !== null && removedAt <= before && (await isUsed(journal(), service.id))) used.add(service.id);
     let isWholeUsed = false;
     for (const id of wholeIds(record)) isWholeUsed ||= await isUsed(journal(), id);
-    const next = withoutExpired(record, ({ service }) => isWholeUsed || used.has(service.id), before);
-    if (next === null || next.services.length !== record.services.length) forgotten.set(name, next);
+    // Whatever part of it an instance of the whole is of.
+    if (isWholeUsed) continue;
+    const unused = new Set<KeptService>();
+    for (const kept of expiredServices(record, before))
+      if (!(await isUsed(journal(), kept.service.id))) unused.add(kept);
+    const next = without(record, unused);
+    if (next === null || unused.size > 0) forgotten.set(record.application.name, next);
   }
   return forgotten;
 }

@@ -54,7 +54,7 @@ export interface CatalogChange {
   readonly grants: ReadonlyMap<string, GrantRecord>;
   /** Not seen any more, and let go by the guard: each is to be looked for once more before it is believed. */
   readonly missing: { readonly applications: readonly ApplicationRecord[]; readonly grants: readonly GrantRecord[] };
-  /** With services that have been gone for long: those of them that no instance has are forgotten. */
+  /** With services that have been gone for long, or are too many: those of them that no instance has are forgotten. As they are to be written. */
   readonly expired: readonly ApplicationRecord[];
   readonly held: CatalogData["held"];
   readonly isKnown: boolean;
@@ -121,7 +121,9 @@ export function reconcileApplications(
     applications: ruled.applications.kind === "go" ? goneApplications : [],
     grants: ruled.grants.kind === "go" ? goneGrants.map(([, record]) => record) : [],
   };
-  const expired = [...stored.applications.values()].filter((record) => isExpired(record, now - retiredMs));
+  const expired = [...stored.applications.values()]
+    .map((record) => applications.get(record.application.name) ?? record)
+    .filter((record) => isExpired(record, now - retiredMs));
   const isKnown = stored.data.isKnown || (seen.isSettled && seen.complete.applications.size > 0);
   const isUnchanged =
     applications.size + grants.size + missing.applications.length + missing.grants.length + expired.length === 0 &&
@@ -169,7 +171,7 @@ function nextApplication(
       removedAt: null,
     };
   });
-  const removed = [...known.values()].map((kept) => removedService(kept, now)).slice(-mostRemoved);
+  const removed = [...known.values()].map((kept) => removedService(kept, now));
   const formerIds = (before === undefined ? [] : wholeIds(before)).filter((id) => id !== rest.externalId);
   return {
     ...{ application: rest, generation, since, removedAt: null, services: [...present, ...removed], findings },
@@ -181,12 +183,16 @@ const mostFormerIds = 20;
 
 /** An application that is gone: its services stay known. */
 export function removedApplication(record: ApplicationRecord, now: number): ApplicationRecord {
-  const services = record.services.map((kept) => removedService(kept, now)).slice(-mostRemoved);
-  return { ...record, removedAt: now, services };
+  return { ...record, removedAt: now, services: record.services.map((kept) => removedService(kept, now)) };
 }
 
-/** So many services of an application are remembered that it does not offer any more. */
+/**
+ * So many services of an application are remembered that it does not offer any more; beyond them, only those that have instances: who forgets these can
+ * never remove the instances.
+ */
 const mostRemoved = 500;
+/** A journal keeps this much of an application, and a little more. */
+const mostRecordBytes = 1_000_000;
 
 /** What its instances need to be deleted, and no more. */
 function removedService(kept: KeptService, now: number): KeptService {
@@ -202,19 +208,37 @@ function removedService(kept: KeptService, now: number): KeptService {
   return { service, since: kept.since, removedAt: now };
 }
 
-function isExpired({ services, removedAt }: ApplicationRecord, before: number): boolean {
-  if (removedAt !== null && services.length === 0) return true;
-  return services.some((kept) => kept.removedAt !== null && kept.removedAt <= before);
+function isExpired(record: ApplicationRecord, before: number): boolean {
+  return (record.removedAt !== null && record.services.length === 0) || expiredServices(record, before).length > 0;
 }
 
-/** Without the services that have been gone for long and are not used. `null`: nothing of it is left. */
-export function withoutExpired(
-  record: ApplicationRecord,
-  isUsed: (kept: KeptService) => boolean,
-  before: number,
-): ApplicationRecord | null {
-  const services = record.services.filter((kept) => kept.removedAt === null || kept.removedAt > before || isUsed(kept));
+/** Services that have been gone for long, and the oldest of those that are too many: they are forgotten, unless they have instances. */
+export function expiredServices({ services }: ApplicationRecord, before: number): readonly KeptService[] {
+  const latestLast = services
+    .flatMap((kept) => (kept.removedAt === null ? [] : [{ kept, removedAt: kept.removedAt }]))
+    .sort((one, other) => one.removedAt - other.removedAt);
+  const tooMany = latestLast.length - mostRemoved;
+  return latestLast.filter(({ removedAt }, at) => removedAt <= before || at < tooMany).map(({ kept }) => kept);
+}
+
+/** Without these services. `null`: nothing of it is left. */
+export function without(record: ApplicationRecord, forgotten: ReadonlySet<KeptService>): ApplicationRecord | null {
+  const services = record.services.filter((kept) => !forgotten.has(kept));
   return record.removedAt !== null && services.length === 0 ? null : { ...record, services };
+}
+
+/** What a journal can keep of it: if nothing else helps, without those services that have been gone for longest. */
+export function keepable(record: ApplicationRecord): ApplicationRecord {
+  let bytes = Buffer.byteLength(JSON.stringify(record));
+  if (bytes <= mostRecordBytes) return record;
+  const forgotten = new Set<KeptService>();
+  for (const kept of [...record.services].sort((one, other) => (one.removedAt ?? 0) - (other.removedAt ?? 0))) {
+    if (kept.removedAt === null) continue;
+    if (bytes <= mostRecordBytes) break;
+    forgotten.add(kept);
+    bytes -= Buffer.byteLength(JSON.stringify(kept)) + 1;
+  }
+  return { ...record, services: record.services.filter((kept) => !forgotten.has(kept)) };
 }
 
 function rule(
