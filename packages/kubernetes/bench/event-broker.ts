@@ -22,8 +22,8 @@ import type {
 // The process under measure: a broker with event flow, its watches and its store, and nothing else. It does what main.ts orders, one order at a time.
 
 // By its place: what is measured is what is published, and the wiring alone is not exported.
-const wiringModule = new URL("../../../../../dist/wiring/wiring.js", import.meta.url).href;
-const { createWiring } = (await import(wiringModule)) as typeof import("../src/wiring/wiring.js");
+const wiringModule = new URL("../../../../../dist/wiring/create-wiring.js", import.meta.url).href;
+const { createWiring } = (await import(wiringModule)) as typeof import("../src/wiring/create-wiring.js");
 
 let requests = nothingAsked();
 let looked = new Set<string>();

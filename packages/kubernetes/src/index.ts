@@ -47,4 +47,4 @@ export { openJobRunner } from "./jobs/job-runner.js";
 export { type JobRunnerEvent, type JobRunnerOptions, jobRunnerDefaults } from "./jobs/job-runner-options.js";
 export { jobRunnerRules, type RoleRule, sandboxRules, sandboxRunnerRules } from "./jobs/runner-roles.js";
 export { imageStreamSource } from "./streams/image-stream-source.js";
-export { createWiring, type WiringOptions } from "./wiring/wiring.js";
+export { createWiring, type WiringOptions } from "./wiring/create-wiring.js";

@@ -19,7 +19,7 @@ import type { ClusterObject, ObjectKind } from "../src/cluster/cluster-object.js
 import { openCluster } from "../src/cluster/open-cluster.js";
 import { openEventServices } from "../src/events/event-services.js";
 import { defaultFlowSettings } from "../src/flows/flow-settings.js";
-import { createWiring } from "../src/wiring/wiring.js";
+import { createWiring } from "../src/wiring/create-wiring.js";
 import { FlowLab } from "./flow-lab.js";
 
 test(

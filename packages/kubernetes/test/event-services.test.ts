@@ -111,10 +111,49 @@ describe("a broker of what applications offer", () => {
     await sees("shop", ["404"]);
     expect((await confirm("applications", held.applications.observation)).status).toBe(200);
     await until("they are gone", async () =>
-      (await applications()).items.every(({ removedAt }: { removedAt: string | null }) => removedAt !== null),
+      (await applications()).items.every(({ removed_at }: { removed_at: string | null }) => removed_at !== null),
     );
     world.become("current");
     await sees("shop", all);
+  });
+
+  test("a service with an instance is known for as long as it has that, however many others its application has taken back", async () => {
+    const { world, plans, provision, stop, store } = await start();
+    const many = (word: string) => Array.from({ length: 400 }, (_, at) => `${word}-${at}`);
+    const offered = async (ids: readonly string[]) => {
+      application(world, "commerce", ids);
+      const isOffered = async () => {
+        const seen = await plans("shop");
+        return seen.length === ids.length && seen.includes(`${ids[0]}-plan`);
+      };
+      await until("it to be offered", isOffered);
+    };
+    grant(world, "shop", "commerce");
+    await offered(many("first"));
+    await offered(["sold", ...many("second")]);
+    expect((await provision("shop", "i1", "sold")).status).toBe(201);
+    for (const word of ["third", "fourth"]) await offered(many(word));
+    await stop();
+    const again = await start({ world, store });
+    const [known] = (await again.ask("GET", "/admin/v1/events/applications")).body.items;
+    const gone = known.services.filter(({ removed_at }: { removed_at: string | null }) => removed_at !== null);
+    expect(gone.length).toBeLessThan(1_000);
+    expect(gone.map(({ id }: { id: string }) => id)).toContain("sold");
+    expect((await again.deprovision("shop", "i1", "sold")).status).toBe(200);
+  });
+
+  test("what the admin API tells of applications is written as all else that it tells", async () => {
+    const { world, sees, ask } = await start();
+    application(world, "commerce", ["a"]);
+    grant(world, "shop", "commerce");
+    await sees("shop", ["a-plan"]);
+    const { body } = await ask("GET", "/admin/v1/events/applications");
+    expect(body).toMatchObject({ is_known: true, items: [{ display_name: "commerce", removed_at: null }] });
+    const names = (value: unknown): readonly string[] =>
+      typeof value === "object" && value !== null
+        ? [...(Array.isArray(value) ? [] : Object.keys(value)), ...Object.values(value).flatMap(names)]
+        : [];
+    expect(names(body).filter((name) => /[A-Z]/.test(name))).toEqual([]);
   });
 
   test("an application of which the server does not tell whether it is gone does not hold up the others", async () => {

@@ -12,7 +12,7 @@ import type { WatchPace } from "../src/cluster/watch-pace.js";
 import { deliverySchema } from "../src/flows/delivery.js";
 import type { FlowSettings } from "../src/flows/flow-settings.js";
 import type { FlowEvent } from "../src/watch/flow-event.js";
-import { createWiring } from "../src/wiring/wiring.js";
+import { createWiring } from "../src/wiring/create-wiring.js";
 import type { Loose } from "./loose.js";
 
 /** Applications that a test says there are: stands for those that are read from the cluster, which have tests of their own. */

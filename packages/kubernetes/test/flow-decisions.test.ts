@@ -1,11 +1,12 @@
 import { limits, type TypedResource } from "@osbert/journal";
 import { expect, test } from "vitest";
 import { mostReleases, release } from "../src/flows/claims.js";
-import { settleConditions } from "../src/flows/conditions.js";
+import { type RawCondition, readyOf, settleConditions } from "../src/flows/conditions.js";
 import { decidePass, rememberReleasesMs, type StoredNamespace } from "../src/flows/decide-pass.js";
 import { subscriptionName, subscriptionObject } from "../src/flows/desired-objects.js";
 import {
   absentBroker,
+  type Condition,
   type ConditionType,
   type FlowRecord,
   type NamespaceShape,
@@ -228,6 +229,50 @@ test("a Broker that others use is looked at again and again, and nothing is writ
   const looked = observed({ broker: { ...seen, ready, address: null } });
   const stored = { data, flows: new Map(), wires: new Map() };
   expect(decidePass(stored, looked, facts).asks).toBe(true);
-  const pass = decidePass(stored, looked, { ...facts, evidence: { kind: "used" } });
+  const used = { ...facts, evidence: { kind: "used", why: "Triggers use it: mine" } } as const;
+  const first = decidePass(stored, looked, used);
+  expect(first.after.data.broker.kept).toBe("Triggers use it: mine");
+  const pass = decidePass(first.after, looked, used);
   expect(pass).toMatchObject({ change: null, actions: [], dueAt: now + defaultFlowSettings.lingerMs });
+  const claimed = { ...first.after, data: { ...first.after.data, holders: ["f"] } };
+  expect(decidePass(claimed, looked, facts).after.data.broker.kept).toBeUndefined();
+});
+
+test("a reason is as old as it is, also where the condition was not true for another one before", () => {
+  const silent = { type: "SinkReady", status: "Unknown", reason: "ClusterSilent", message: "" } as const;
+  const missing = { ...silent, reason: "KnativeMissing" } as const;
+  const settle = (told: readonly Condition[], seen: RawCondition, at: number) =>
+    settleConditions(told, [seen], new Map(), defaultFlowSettings, at, false).conditions;
+  const first = settle([{ ...silent, since: now - hourMs }], missing, now);
+  expect(first).toEqual([{ ...missing, since: now - hourMs, reasonSince: now }]);
+  expect(settle(first, missing, now + 1_000)).toEqual(first);
+  const ready = readyOf(first, { ...silent, type: "Ready", since: now - hourMs }, now);
+  expect(ready).toMatchObject({ reason: "KnativeMissing", since: now - hourMs, reasonSince: now });
+  expect(settle(first, { ...missing, status: "False" }, now + 2_000)).toEqual([
+    { ...missing, status: "False", since: now + 2_000 },
+  ]);
+});
+
+test("what the cluster refuses for long, and nobody waits for, is tried every ten minutes; sooner when somebody has it looked at", () => {
+  const memory = new NamespaceMemory();
+  const action = applyOf("a");
+  const pauses = Array.from({ length: 30 }, () => memory.refused(action, now));
+  expect(pauses.slice(0, 3)).toEqual([1_000, 2_000, 4_000]);
+  expect(pauses.at(-1)).toBe(600_000);
+  memory.end(now + 600_000);
+  memory.begin(now + 30_000);
+  expect(memory.due([action], now + 30_000).nextAt).toBe(now + 60_000);
+  memory.end(now + 60_000);
+  memory.begin(now + 60_000);
+  expect(memory.due([action], now + 60_000).due).toEqual([action]);
+});
+
+test("policies that were made before are removed where none are wanted any more, and others are left alone", () => {
+  const seen = { ...subscription, kind: kinds.authorizationPolicy.kind, name: "flow-p", namespace: "knative-eventing" };
+  const broker = { ...absentBroker(0), state: "present", uid: "b" } as const;
+  const data = { ...newNamespace("ns"), holders: ["f"], broker };
+  const looked = observed({ policies: { kinds: "here", seen: [seen, { ...seen, name: "other", ours: false }] } });
+  const { actions } = decidePass({ data, flows: new Map(), wires: new Map() }, looked, facts);
+  const removals = actions.filter(({ what }) => what === "policy");
+  expect(removals).toMatchObject([{ kind: "remove", place: { name: "flow-p" }, uid: "u", resourceVersion: "5" }]);
 });

@@ -133,7 +133,7 @@ class World {
 
   #evidence(): Evidence {
     if (this.broker === undefined) return { kind: "gone" };
-    if (this.hasTrigger) return { kind: "used" };
+    if (this.hasTrigger) return { kind: "used", why: "a Trigger" };
     return { kind: "unused", uid: this.broker.uid, resourceVersion: this.broker.resourceVersion };
   }
 

@@ -10,7 +10,7 @@ import { namespaceLabel, ownLabels, subscriptionName } from "../src/flows/desire
 import { flowPart, namespaceKey, namespaceResource } from "../src/flows/flow-record.js";
 import type { FlowSettings } from "../src/flows/flow-settings.js";
 import { defaultFlowSettings, kinds } from "../src/flows/flow-settings.js";
-import { createWiring } from "../src/wiring/wiring.js";
+import { createWiring } from "../src/wiring/create-wiring.js";
 import { startEventBroker } from "./event-broker.js";
 import { MemoryKnative } from "./memory-knative.js";
 
@@ -113,6 +113,92 @@ test("what an application's own schema lets through is no delivery unless it is 
   expect(subscription()?.spec.delivery).toBeUndefined();
   expect(await change("PATCH", "events", { delivery: { retry: 3 } })).toMatchObject({ state: "succeeded" });
   expect(subscription()?.spec.delivery).toEqual({ retry: 3 });
+});
+
+test("policies that were made before go when none are wanted any more; without the right to look for them flows are well", async () => {
+  const store = memoryStore();
+  const first = await start({ store, settings: { policies: "required" } });
+  expect(await first.change("PUT", "events")).toMatchObject({ state: "succeeded" });
+  expect(first.world.all(kinds.authorizationPolicy)).toHaveLength(1);
+  const foreign = { name: "allow-others", namespace: "knative-eventing" };
+  first.world.put(kinds.authorizationPolicy, foreign);
+  await first.stop();
+  const { world, stop } = await start({ world: first.world, store });
+  await until("ours to go", async () => world.all(kinds.authorizationPolicy).length === 1);
+  expect(world.get(kinds.authorizationPolicy, foreign)).toBeDefined();
+  await stop();
+  world.state = (kind) => (kind.group === "security.istio.io" ? "forbidden" : "current");
+  const third = await start({ world, store: memoryStore() });
+  expect(await third.change("PUT", "events")).toMatchObject({ state: "succeeded" });
+});
+
+test("a moment without Knative after the cluster was silent for long fails no provision that waits", async () => {
+  const appearMs = 1_500;
+  const { ask, world, path, ended } = await start({ settings: { appearMs } });
+  world.state = (kind) => (kind === kinds.broker ? "behind" : "current");
+  const body = { service_id: "sales", plan_id: "sales-events", organization_guid: "o", space_guid: "s" };
+  expect((await ask("PUT", `${path}?accepts_incomplete=true`, { body })).status).toBe(202);
+  const sink = async () => {
+    const { flows = [] } = (await ask("GET", "/admin/v1/events/namespaces/shop")).body;
+    return flows[0]?.conditions.find(({ type }: { type: string }) => type === "SinkReady");
+  };
+  const isFor = (reason: string) =>
+    until(`the reason ${reason}`, async () => {
+      await ask("POST", "/admin/v1/events/namespaces/shop/look", { body: { reason: "test" } });
+      return (await sink())?.reason === reason;
+    });
+  await isFor("ClusterSilent");
+  await until("that to be so for long", async () => Date.now() - Date.parse((await sink()).since) > appearMs);
+  world.state = (kind) => (kind === kinds.broker ? "no such kind" : "current");
+  await isFor("KnativeMissing");
+  world.state = () => "current";
+  await isFor("Ready");
+  expect(await ended()).toMatchObject({ state: "succeeded" });
+});
+
+test("a Broker that the cluster refuses for ever is tried less and less often, and nothing is written for that", async () => {
+  const settings = { refusedMs: 300, softDeadlineMs: 300, debounceMs: 0, hysteresisMs: 0 };
+  const { change, world, broker } = await start({ settings });
+  expect(await change("PUT", "events")).toMatchObject({ state: "succeeded" });
+  world.fails = (verb, kind) =>
+    verb === "apply" && kind === kinds.broker ? new ClusterError("forbidden", "exceeded quota") : undefined;
+  world.calls.length = 0;
+  world.delete(kinds.broker, { namespace: "shop", name: "default" });
+  const tried = (times: number) =>
+    until("tries", async () => world.calls.filter((call) => call === "apply brokers").length >= times);
+  await tried(3);
+  const seq = async () => (await broker.journal.read(namespaceKey("shop")))?.seq;
+  const before = await seq();
+  await tried(4);
+  expect(await seq()).toBe(before);
+});
+
+test("a Broker that is kept for the Triggers of others says so, until a flow needs it again", async () => {
+  const { change, remove, ended, ask, world } = await start();
+  expect(await change("PUT", "events")).toMatchObject({ state: "succeeded" });
+  for (const name of ["mine", "yours", "hers", "his"])
+    world.put(kinds.trigger, { name, namespace: "shop" }, { spec: { broker: "default" } });
+  await remove();
+  expect(await ended()).toMatchObject({ state: "succeeded" });
+  const kept = async () => (await ask("GET", "/admin/v1/events/namespaces/shop")).body.kept_because;
+  await until("it to be kept", async () => (await kept()) === "Triggers use it: hers, mine, yours and others");
+  expect(await change("PUT", "events")).toMatchObject({ state: "succeeded" });
+  expect(await kept()).toBeNull();
+});
+
+test("flows and their history have the names of what they tell by an id", async () => {
+  const { ask, path, ended } = await start({ service: { name: "sales-of-today" } });
+  const context = { platform: "kubernetes", instance_name: "my sales" };
+  const body = { service_id: "sales", plan_id: "sales-events", organization_guid: "o", space_guid: "s", context };
+  expect((await ask("PUT", `${path}?accepts_incomplete=true`, { body })).status).toBe(202);
+  expect(await ended()).toMatchObject({ state: "succeeded" });
+  const names = { instance: "one", instance_name: "my sales", service: "sales", service_name: "sales-of-today" };
+  const { flows } = (await ask("GET", "/admin/v1/events/namespaces/shop")).body;
+  expect(flows).toMatchObject([{ ...names, application: "commerce" }]);
+  const { items } = (await ask("GET", "/admin/v1/events/namespaces/shop/history")).body;
+  const ofFlow = items.filter(({ kind }: { kind: string }) => kind.startsWith("flow-"));
+  expect(ofFlow.length).toBeGreaterThan(1);
+  for (const { what } of ofFlow) expect(what).toMatchObject({ ...names, application: "commerce" });
 });
 
 const dayMs = 24 * 60 * 60 * 1_000;

@@ -126,20 +126,20 @@ function registerImport(events: Command, surroundings: Surroundings): void {
   );
 }
 
-function serviceText({ name, events, apis, removedAt }: Applications["items"][number]["services"][number]): string {
+function serviceText({ name, events, apis, removed_at }: Applications["items"][number]["services"][number]): string {
   const has = [...(events ? ["events"] : []), ...(apis > 0 ? [`${apis} ${apis === 1 ? "API" : "APIs"}`] : [])];
-  return `${name} (${[...has, ...(removedAt === null ? [] : ["gone"])].join(", ")})`;
+  return `${name} (${[...has, ...(removed_at === null ? [] : ["gone"])].join(", ")})`;
 }
 
-function remarksOf({ removedAt, findings }: Applications["items"][number]): string {
+function remarksOf({ removed_at, findings }: Applications["items"][number]): string {
   const count = findings.length;
   return [
-    ...(removedAt === null ? [] : [`gone since ${removedAt}`]),
+    ...(removed_at === null ? [] : [`gone since ${removed_at}`]),
     ...(count === 0 ? [] : [`${count} ${count === 1 ? "finding" : "findings"}`]),
   ].join("; ");
 }
 
-function troubleOf({ state, why, isKnown, held }: Applications): readonly string[] {
+function troubleOf({ state, why, is_known, held }: Applications): readonly string[] {
   const removals = Object.entries(held).flatMap(([what, removal]) =>
     removal === null || removal.confirmed !== null
       ? []
@@ -148,7 +148,7 @@ function troubleOf({ state, why, isKnown, held }: Applications): readonly string
         ],
   );
   return [
-    ...(isKnown ? [] : ["nothing is known of applications yet"]),
+    ...(is_known ? [] : ["nothing is known of applications yet"]),
     ...(state === "current"
       ? []
       : [`the process that was asked does not see the cluster now (${state}): ${why ?? ""}`]),

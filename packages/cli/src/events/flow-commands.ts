@@ -108,17 +108,25 @@ function namespaceText(item: Namespace): string {
     namespace: item.namespace,
     broker: `${item.broker}${item.adopted ? ", was there before and stays" : ""}`,
     "deleted not before": item.linger_until ?? "",
+    "kept because": item.kept_because ?? "",
     refused: refusalText(item.refused),
   });
-  const flows = item.flows.map(({ instance, application, service, ready, reason, since, conditions }) => {
+  const flows = item.flows.map(({ application, service, service_name, ready, reason, since, conditions, ...flow }) => {
     // Since when it is so, which stands beside it; the flow itself may be older.
     const readySince = conditions.find(({ type }) => type === "Ready")?.since ?? since;
-    return [instance, application, service, ready, ready === "True" ? "-" : reason, readySince];
+    return [
+      named(flow),
+      application,
+      withName(service, service_name),
+      ready,
+      ready === "True" ? "-" : reason,
+      readySince,
+    ];
   });
-  const troubles = item.flows.flatMap(({ instance, conditions }) =>
+  const troubles = item.flows.flatMap(({ conditions, ...flow }) =>
     conditions
       .filter(({ type, status }) => type !== "Ready" && status !== "True")
-      .map(({ type, status, reason, message, since }) => [instance, type, status, reason, since, message]),
+      .map(({ type, status, reason, message, since }) => [named(flow), type, status, reason, since, message]),
   );
   const wires = item.wires.map((wire) => [
     ...[wire.application, wire.subscription, wire.state, String(wire.holders.length), String(wire.repairs)],
@@ -130,6 +138,14 @@ function namespaceText(item: Namespace): string {
     section(["INSTANCE", "CONDITION", "STATUS", "REASON", "SINCE", "WHY"], troubles),
     section(["APPLICATION", "SUBSCRIPTION", "STATE", "FLOWS", "REPAIRS", "REFUSED"], wires),
   ].join("");
+}
+
+function named({ instance, instance_name }: Pick<Namespace["flows"][number], "instance" | "instance_name">): string {
+  return withName(instance, instance_name);
+}
+
+function withName(id: string, name: string | null): string {
+  return name === null || name === id ? id : `${name} (${id})`;
 }
 
 function section(headings: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -44,14 +44,14 @@ export function eventAccess({ settings, kinds: of = ["kyma", "osbert"], ...optio
   // Before a Broker is deleted it is asked for once more.
   const removes = settings.deleteBroker === "never" ? [] : ["get", "delete"];
   const inUserNamespaces = isNamespacedClass(brokerClass);
-  const policyRules = policies === "none" ? [] : policyAccess(inUserNamespaces);
+  // Where none are wanted, those that were made before are removed.
+  const policyVerbs = policies === "none" ? ["delete"] : [...apply, "delete"];
   const places = new Map<string, AccessRule[]>();
   const inNamespace = (namespace: string, ...rules: AccessRule[]) =>
     places.set(namespace, [...(places.get(namespace) ?? []), ...rules]);
   inNamespace(integrationNamespace, rule(channelKind, watch), rule(kinds.subscription, [...watch, ...apply, "delete"]));
   inNamespace(secretNamespace, rule(secretKind, ["get"]));
-  if (policies !== "none" && !inUserNamespaces)
-    inNamespace(systemNamespace, rule(kinds.authorizationPolicy, [...apply, "delete"]));
+  if (!inUserNamespaces) inNamespace(systemNamespace, rule(kinds.authorizationPolicy, policyVerbs));
   return {
     cluster: [
       rule(kinds.namespace, watch),
@@ -64,7 +64,7 @@ export function eventAccess({ settings, kinds: of = ["kyma", "osbert"], ...optio
       ...(settings.mirror
         ? [rule(kinds.eventFlow, [...watch, ...apply, "delete"]), rule(kinds.eventFlow, ["patch"], "/status")]
         : []),
-      ...policyRules,
+      ...policyAccess(inUserNamespaces ? policyVerbs : []),
     ],
     namespaces: [...places].map(([namespace, rules]) => ({ namespace, rules })),
   };
@@ -73,8 +73,7 @@ export function eventAccess({ settings, kinds: of = ["kyma", "osbert"], ...optio
 const secretKind: ObjectKind = { group: "", version: "v1", kind: "Secret", plural: "secrets", namespaced: true };
 
 /** They are looked for everywhere: where they belong may have been another place before. */
-function policyAccess(inUserNamespaces: boolean): readonly AccessRule[] {
-  const writes = inUserNamespaces ? [...apply, "delete"] : [];
+function policyAccess(writes: readonly string[]): readonly AccessRule[] {
   return [
     rule(kinds.authorizationPolicy, [...watch, ...writes]),
     rule(kinds.peerAuthentication, [...watch, ...writes]),

@@ -19,8 +19,10 @@ const summary = { namespace: text, applications: list(text), broker: text, adopt
 const flow = object({
   id: text,
   instance: text,
+  instance_name: nullable(text),
   application: text,
   service: text,
+  service_name: nullable(text),
   since: text,
   activated_at: nullable(text),
   ready: text,
@@ -47,6 +49,7 @@ export const flowDescriptions = {
       ...summary,
       broker_epoch: number,
       linger_until: nullable(text),
+      kept_because: nullable(text),
       refused: refusal,
       flows: list(flow),
       wires: list(wire),
@@ -59,14 +62,20 @@ export const flowDescriptions = {
 const finding = { level: text, path: text, message: text } as const;
 
 /** A removal that waits for a person. */
-const held = nullable(object({ observation: text, count: number, of: number, confirmed: nullable(anyObject) }));
+const held = nullable(
+  object({
+    ...{ observation: text, count: number, of: number, names: list(text), since: text },
+    confirmed: nullable(object({ by: text, at: text })),
+  }),
+);
 
 const application = object({
   name: text,
   kind: text,
-  displayName: text,
-  removedAt: nullable(text),
-  services: list(object({ id: text, name: text, events: boolean, apis: number, removedAt: nullable(text) })),
+  display_name: text,
+  external_id: nullable(text),
+  removed_at: nullable(text),
+  services: list(object({ id: text, name: text, events: boolean, apis: number, removed_at: nullable(text) })),
   findings: list(object(finding)),
 });
 
@@ -75,7 +84,7 @@ export const eventDescriptions = {
   applications: {
     query: paging,
     answer: object({
-      ...{ state: text, why: nullable(text), isKnown: boolean, changedAt: nullable(text) },
+      ...{ state: text, why: nullable(text), is_known: boolean, changed_at: nullable(text) },
       held: object({ applications: held, grants: held }),
       ...{ items: list(application), next: nullable(text) },
     }),
@@ -84,10 +93,10 @@ export const eventDescriptions = {
   confirmRemoval: { answer: object({ confirmed: text }) },
   importFlows: {
     answer: object({
-      dryRun: boolean,
+      dry_run: boolean,
       instances: list(
         object({
-          ...{ namespace: text, name: text, id: text, serviceId: text, planId: text, outcome: text },
+          ...{ namespace: text, name: text, id: text, service_id: text, plan_id: text, outcome: text },
           ...{ application: nullable(text), subscription: nullable(text) },
         }),
       ),

@@ -9,6 +9,7 @@ import {
   type WireRecord,
   wirePrefix,
 } from "../flows/flow-record.js";
+import { isRecord } from "../flows/observed.js";
 
 /** A namespace as an operator sees it in a list. */
 export interface NamespaceSummary {
@@ -22,6 +23,8 @@ export interface NamespaceSummary {
 export interface NamespaceView extends Omit<NamespaceSummary, "flows"> {
   readonly broker_epoch: number;
   readonly linger_until: string | null;
+  /** Why a Broker that no flow needs any more is kept. */
+  readonly kept_because: string | null;
   readonly refused: RefusalView | null;
   readonly flows: readonly FlowView[];
   readonly wires: readonly WireView[];
@@ -30,8 +33,12 @@ export interface NamespaceView extends Omit<NamespaceSummary, "flows"> {
 export interface FlowView {
   readonly id: string;
   readonly instance: string;
+  /** What its user calls it. `null`: the platform does not say. */
+  readonly instance_name: string | null;
   readonly application: string;
   readonly service: string;
+  /** `null`: the application does not offer it any more. */
+  readonly service_name: string | null;
   readonly since: string;
   readonly activated_at: string | null;
   readonly ready: string;
@@ -71,34 +78,51 @@ export interface HistoryView {
   readonly what: unknown;
 }
 
+/** What a service of an application is called now. `null`: it is not there. */
+export type ServiceName = (application: string, service: string) => string | null;
+
 export function namespaceSummary({ data }: Pick<TypedResource<NamespaceShape>, "data">): NamespaceSummary {
   const { namespace, holders, applications, broker } = data;
   return { namespace, flows: holders.length, applications, broker: broker.state, adopted: broker.adopted };
 }
 
-export function namespaceView({ data, parts }: Pick<TypedResource<NamespaceShape>, "data" | "parts">): NamespaceView {
+export function namespaceView(
+  { data, parts }: Pick<TypedResource<NamespaceShape>, "data" | "parts">,
+  serviceName: ServiceName,
+): NamespaceView {
   const { broker } = data;
   const flows: FlowView[] = [];
   const wires: WireView[] = [];
   for (const [id, part] of parts) {
-    if (id.startsWith(flowPrefix)) flows.push(flowView(id.slice(flowPrefix.length), part as FlowRecord));
+    if (id.startsWith(flowPrefix)) flows.push(flowView(id.slice(flowPrefix.length), part as FlowRecord, serviceName));
     else if (id.startsWith(wirePrefix)) wires.push(wireView(part as WireRecord));
   }
   return {
     ...namespaceSummary({ data }),
-    ...{ broker_epoch: broker.epoch, linger_until: when(broker.lingerUntil), refused: refusalView(broker.refused) },
+    ...{
+      broker_epoch: broker.epoch,
+      linger_until: when(broker.lingerUntil),
+      kept_because: broker.kept ?? null,
+      refused: refusalView(broker.refused),
+    },
     ...{ flows, wires },
   };
 }
 
-function flowView(id: string, flow: FlowRecord): FlowView {
+function flowView(id: string, flow: FlowRecord, serviceName: ServiceName): FlowView {
   const { instance, application, service, since, activatedAt, conditions } = flow;
   const ready = conditionOf(flow, "Ready");
   return {
-    ...{ id, instance, application, service, since: iso(since), activated_at: when(activatedAt) },
+    ...{ id, instance, instance_name: flow.instanceName ?? null },
+    ...{ application, service, service_name: serviceName(application, service) },
+    ...{ since: iso(since), activated_at: when(activatedAt) },
     ...{ ready: ready?.status ?? "Unknown", reason: ready?.reason ?? "NotLookedAt" },
-    conditions: conditions.map((condition: Condition) => ({ ...condition, since: iso(condition.since) })),
+    conditions: conditions.map(conditionView),
   };
+}
+
+function conditionView({ type, status, reason, message, since }: Condition): ConditionView {
+  return { type, status, reason, message, since: iso(since) };
 }
 
 function wireView({ application, name, state, holders, refused, repairs }: WireRecord): WireView {
@@ -125,8 +149,27 @@ export const historyKinds: ReadonlySet<string> = new Set([
   "wire-repaired",
 ]);
 
-export function historyView({ seq, at, kind, payload }: Entry): HistoryView {
-  return { seq, at: iso(at), kind, what: payload };
+/** With the names of what it tells by its id, as far as they are known now. */
+export function historyView(
+  { seq, at, kind, payload }: Entry,
+  flows: ReadonlyMap<string, FlowRecord>,
+  serviceName: ServiceName,
+): HistoryView {
+  return { seq, at: iso(at), kind, what: withNames(payload, flows, serviceName) };
+}
+
+function withNames(payload: unknown, flows: ReadonlyMap<string, FlowRecord>, serviceName: ServiceName): unknown {
+  if (!isRecord(payload) || typeof payload.flow !== "string") return payload;
+  const known = flows.get(payload.flow);
+  // Entries of earlier versions have the id alone.
+  const { flow, application = known?.application, service = known?.service, instance = known?.instance } = payload;
+  const name =
+    typeof application === "string" && typeof service === "string" ? serviceName(application, service) : null;
+  return {
+    ...{ flow, application, service, ...(name !== null && { service_name: name }), instance },
+    ...(known?.instanceName !== undefined && { instance_name: known.instanceName }),
+    ...payload,
+  };
 }
 
 function when(at: number | null): string | null {

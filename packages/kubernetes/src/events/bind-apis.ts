@@ -4,6 +4,7 @@ import { apiCredentials, type GatewayUrl, type SecretData, secretsOf } from "../
 import type { SecretPlace } from "../applications/application.js";
 import type { Applications } from "../applications/applications.js";
 import type { Revision } from "../applications/offer-applications.js";
+import { namespaceOf } from "../applications/platform-namespace.js";
 import type { FoundService } from "../applications/wiring.js";
 import type { Cluster } from "../cluster/cluster.js";
 import { ClusterError } from "../cluster/cluster-error.js";
@@ -29,12 +30,12 @@ type Bind = NonNullable<Service["bind"]>;
 export function bindApis({ cluster, applications, gateway, found }: BindPorts, revision: Revision): Bind {
   return async (operation, { instance }) => {
     const { application, service, plan, isOffered } = found(instance.serviceId, instance.planId);
-    const namespace = instance.platform;
+    const namespace = namespaceOf(instance.platform);
     const what = `${service.displayName} of ${application.displayName}`;
     if (!plan.apis) throw new Failed(`${what} gives events alone: there is nothing to bind`, { code: "bad-request" });
     if (!isOffered) throw new Failed(`${what} is not offered any more`, { code: "service-retired" });
-    if (!applications.isGranted(namespace, application.name, service.id))
-      throw new Failed(`${what} is not granted to the namespace ${namespace}`, { code: "forbidden" });
+    if (namespace === undefined || !applications.isGranted(namespace, application.name, service.id))
+      throw new Failed(`${what} is not granted to the namespace ${instance.platform}`, { code: "forbidden" });
     const secrets = new Map<string, SecretData>();
     for (const place of secretsOf(service, revision)) {
       operation.describe(`reads the Secret ${keyOf(place)}`);

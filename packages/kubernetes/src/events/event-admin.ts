@@ -1,4 +1,5 @@
 import type { AdminRoutes } from "@osbert/broker";
+import type { HeldRemoval } from "@osbert/bundles";
 import { BrokerError } from "@osbert/protocol";
 import { readPaging, routeTable } from "@osbert/server";
 import { eventRoutes } from "../admin/event-routes.js";
@@ -57,7 +58,7 @@ export function eventAdmin({ catalog, findings, wiring, importFlows }: EventAdmi
                 const words = `what applications offer is not known yet (${catalog.why ?? catalog.state}); ask again later`;
                 throw new BrokerError("unavailable", words, { retryAfterSeconds: 5 });
               }
-              return importFlows({ dryRun: body.dry_run === true, operator: by.actor.subject });
+              return importView(await importFlows({ dryRun: body.dry_run === true, operator: by.actor.subject }));
             }
           }
         },
@@ -74,7 +75,8 @@ function applicationsView({ stored, state, why }: EventAdminPorts["catalog"], qu
   const page = names.slice(0, limit);
   const { isKnown, changedAt, held } = stored.data;
   return {
-    ...{ state, why, isKnown, changedAt: isKnown ? new Date(changedAt).toISOString() : null, held },
+    ...{ state, why, is_known: isKnown, changed_at: isKnown ? iso(changedAt) : null },
+    held: { applications: heldView(held.applications), grants: heldView(held.grants) },
     items: page.map((name) => applicationView(stored.applications.get(name) as ApplicationRecord)),
     next: names.length > page.length ? (page.at(-1) ?? null) : null,
   };
@@ -83,12 +85,36 @@ function applicationsView({ stored, state, why }: EventAdminPorts["catalog"], qu
 function applicationView({ application, removedAt, services, findings }: ApplicationRecord): object {
   const { name, kind, displayName, externalId } = application;
   return {
-    ...{ name, kind, displayName, externalId },
-    removedAt: removedAt === null ? null : new Date(removedAt).toISOString(),
+    ...{ name, kind, display_name: displayName, external_id: externalId, removed_at: when(removedAt) },
     services: services.map(({ service, removedAt: goneAt }) => ({
       ...{ id: service.id, name: service.name, events: service.events, apis: service.apis.length },
-      removedAt: goneAt === null ? null : new Date(goneAt).toISOString(),
+      removed_at: when(goneAt),
     })),
     findings,
   };
+}
+
+function heldView(held: HeldRemoval | null): object | null {
+  if (held === null) return null;
+  const { observation, count, of, specs, since, confirmed } = held;
+  return {
+    ...{ observation, count, of, names: specs, since: iso(since) },
+    confirmed: confirmed === null ? null : { by: confirmed.by, at: iso(confirmed.at) },
+  };
+}
+
+function importView({ dryRun, instances, findings }: ImportReport): object {
+  return {
+    dry_run: dryRun,
+    instances: instances.map(({ serviceId, planId, ...rest }) => ({ ...rest, service_id: serviceId, plan_id: planId })),
+    findings,
+  };
+}
+
+function when(at: number | null): string | null {
+  return at === null ? null : iso(at);
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString();
 }

@@ -16,6 +16,7 @@ import { ApplicationCatalog } from "../applications/application-catalog.js";
 import type { Applications } from "../applications/applications.js";
 import type { AppliedChange } from "../applications/follow-applications.js";
 import type { ApplicationFinding, CatalogMapping, ServiceOffer } from "../applications/offer-applications.js";
+import { namespaceOf } from "../applications/platform-namespace.js";
 import type { ReconcileRules } from "../applications/reconcile-applications.js";
 import type { FoundService, Wiring, WiringFunctions } from "../applications/wiring.js";
 import type { Cluster } from "../cluster/cluster.js";
@@ -231,13 +232,11 @@ function planOf(
   };
 }
 
-const namespaceName = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
-
 /** Platforms are namespaces: those that were granted something, and those that still have instances. */
 function audienceOf(catalog: ApplicationCatalog, journal: () => Journal | undefined): Audience {
   return {
     async has(platform) {
-      if (!namespaceName.test(platform)) return false;
+      if (namespaceOf(platform) === undefined) return false;
       // Before anything is known, nobody is told that there is nothing.
       if (catalog.offer === undefined) return true;
       if (catalog.hasGrants(platform)) return true;

@@ -17,6 +17,8 @@ export interface Claim {
   readonly namespace: string;
   readonly platform: string;
   readonly instance: string;
+  /** What its user calls it. */
+  readonly instanceName?: string;
   /** The number of the operation, which is higher for later operations of the same instance. */
   readonly operation: number;
   readonly application: string;
@@ -37,6 +39,7 @@ export function claim(
   now: number,
 ): { readonly result: ClaimOutcome; readonly change?: Change } {
   const { flow, namespace, platform, instance, operation, application, service, delivery } = wanted;
+  const instanceName = wanted.instanceName ?? resource?.parts.get(flowPart(flow))?.instanceName;
   const data = resource?.data ?? newNamespace(namespace);
   const released = data.released[flow];
   if (released !== undefined && released.operation >= operation) return { result: "too late" };
@@ -51,6 +54,7 @@ export function claim(
   if (isSame && before.operation === operation && data.holders.includes(flow)) return { result: "held" };
   const record: FlowRecord = {
     ...{ platform, instance, operation, application, service, delivery },
+    ...(instanceName !== undefined && { instanceName }),
     deliveryAt: isSame ? before.deliveryAt : now,
     since: before?.since ?? now,
     activatedAt: before?.activatedAt ?? null,
@@ -67,7 +71,8 @@ export function claim(
         released: others,
       },
       parts: namespaceResource.part(flowPart(flow), record),
-      entries: before === undefined ? [{ kind: "flow-claimed", payload: { flow, application, instance } }] : [],
+      entries:
+        before === undefined ? [{ kind: "flow-claimed", payload: { flow, application, service, instance } }] : [],
       ...followed(resource),
     },
   };
@@ -101,11 +106,15 @@ export function release(
         released: latest({ ...data.released, [flow]: { operation, at: now, platform, instance, application } }),
       },
       parts: namespaceResource.part(flowPart(flow), null),
-      entries:
-        before === undefined ? [] : [{ kind: "flow-released", payload: { flow, application: before.application } }],
+      entries: before === undefined ? [] : [{ kind: "flow-released", payload: { flow, ...named(before) } }],
       ...followed(resource),
     },
   };
+}
+
+/** What of a flow tells a person which one it is: its id does not, and the flow may be gone when it is read. */
+export function named({ application, service, instance }: FlowRecord): Record<string, string> {
+  return { application, service, instance };
 }
 
 function latest(released: Readonly<Record<string, Release>>): Readonly<Record<string, Release>> {

@@ -37,7 +37,7 @@ export function settleConditions(
   const conditions = seen.map((raw): Condition => {
     const before = told.find(({ type }) => type === raw.type);
     if (before === undefined) return { ...raw, since: now };
-    if (before.status === raw.status) return { ...raw, since: before.since };
+    if (before.status === raw.status) return { ...raw, ...sinceOf(before, raw.reason, now) };
     const known = pending.get(raw.type);
     const since = known?.status === raw.status ? Math.min(known.since, now) : now;
     // A clock that was set back must not keep what is old for longer.
@@ -70,5 +70,15 @@ export function readyOf(conditions: readonly Condition[], before: Condition | un
     worst === undefined
       ? { type: "Ready", status: "True", reason: "Flowing", message: "events flow" }
       : { type: "Ready", status: worst.status, reason: worst.reason, message: `${worst.type}: ${worst.message}` };
-  return { ...raw, since: before?.status === raw.status ? before.since : now };
+  return { ...raw, ...(before?.status === raw.status ? sinceOf(before, raw.reason, now) : { since: now }) };
+}
+
+/** Of one with the same status as before: since when that is so, and since when for this reason. */
+function sinceOf(
+  { since, reason, reasonSince }: Condition,
+  next: string,
+  now: number,
+): Pick<Condition, "since" | "reasonSince"> {
+  if (reason !== next) return { since, reasonSince: now };
+  return { since, ...(reasonSince !== undefined && { reasonSince }) };
 }

@@ -1,4 +1,5 @@
 import type { TypedOperationChange } from "@osbert/journal";
+import { named } from "./claims.js";
 import { type Pending, readyOf, settleConditions } from "./conditions.js";
 import {
   type Desired,
@@ -15,6 +16,7 @@ import {
   conditionOf,
   type FlowRecord,
   flowPart,
+  isHeld,
   type NamespaceData,
   type NamespaceShape,
   namespaceResource,
@@ -173,12 +175,7 @@ function isEnding(application: string | null, wires: ReadonlyMap<string, WireRec
 
 /** Nothing is held, made, or to be remembered. */
 export function isOver({ data, wires }: Pick<StoredNamespace, "data" | "wires">): boolean {
-  return (
-    data.holders.length === 0 &&
-    data.broker.state === "absent" &&
-    wires.size === 0 &&
-    Object.keys(data.released).length === 0
-  );
+  return !isHeld(data) && wires.size === 0;
 }
 
 function changeTo(
@@ -213,7 +210,9 @@ type NewEntry = NonNullable<TypedOperationChange<NamespaceShape>["entries"]>[num
 function conditionEntries(flow: string, before: FlowRecord | undefined, after: FlowRecord): readonly NewEntry[] {
   return after.conditions.flatMap(({ type, status, reason, message }) => {
     const was = before === undefined ? undefined : conditionOf(before, type);
-    return was?.status === status ? [] : [{ kind: "flow-condition", payload: { flow, type, status, reason, message } }];
+    return was?.status === status
+      ? []
+      : [{ kind: "flow-condition", payload: { flow, ...named(after), type, status, reason, message } }];
   });
 }
 

@@ -1,6 +1,13 @@
 import type { RawCondition } from "./conditions.js";
 import { hasPolicy, policyObjects } from "./desired-objects.js";
-import type { ConditionStatus, ConditionType, FlowRecord, NamespaceData, WireRecord } from "./flow-record.js";
+import type {
+  ConditionStatus,
+  ConditionType,
+  FlowRecord,
+  NamespaceData,
+  OwnReason,
+  WireRecord,
+} from "./flow-record.js";
 import type { FlowSettings } from "./flow-settings.js";
 import { hasForeignClass } from "./next-broker.js";
 import type { Observed, SeenReadiness } from "./observed.js";
@@ -86,7 +93,7 @@ function policy(
   settings: FlowSettings,
 ): RawCondition {
   if (settings.policies === "none") return yes("PolicyReady", "NotWanted", "no policies are configured");
-  if (behind !== null) return { type: "PolicyReady", status: "Unknown", reason: "ClusterSilent", message: behind };
+  if (behind !== null) return said("PolicyReady", "Unknown", "ClusterSilent", behind);
   if (policies.kinds === "missing") {
     const message = "the cluster does not know policies of a service mesh";
     return settings.policies === "optional"
@@ -124,26 +131,21 @@ function andTrouble(what: string, trouble: string | null | undefined): string {
 
 function unknown(type: ConditionType, { behind }: Observed): RawCondition {
   const message = behind ?? "what is known of applications is not up to date";
-  return { type, status: "Unknown", reason: behind === null ? "ApplicationsUnknown" : "ClusterSilent", message };
+  return said(type, "Unknown", behind === null ? "ApplicationsUnknown" : "ClusterSilent", message);
 }
 
 function knativeMissing(type: ConditionType): RawCondition {
-  return {
-    type,
-    status: "Unknown",
-    reason: "KnativeMissing",
-    message: "Knative Eventing is not installed in the cluster",
-  };
+  return said(type, "Unknown", "KnativeMissing", "Knative Eventing is not installed in the cluster");
 }
 
-function yes(type: ConditionType, reason: string, message: string): RawCondition {
+function yes(type: ConditionType, reason: OwnReason, message: string): RawCondition {
   return said(type, "True", reason, message);
 }
 
-function no(type: ConditionType, reason: string, message: string): RawCondition {
+function no(type: ConditionType, reason: OwnReason, message: string): RawCondition {
   return said(type, "False", reason, message);
 }
 
-function said(type: ConditionType, status: ConditionStatus, reason: string, message: string): RawCondition {
+function said(type: ConditionType, status: ConditionStatus, reason: OwnReason, message: string): RawCondition {
   return { type, status, reason, message };
 }

@@ -87,6 +87,8 @@ export interface SharedBroker {
   readonly refused: Refusals | null;
   /** Why what was last tried with it could not be done, and may be later. */
   readonly trouble?: string | null;
+  /** Why one that no flow needs any more is kept. */
+  readonly kept?: string | null;
   /** How often it was made anew because it had stayed broken. */
   readonly repairs?: Repairs | null;
 }
@@ -126,6 +128,8 @@ export interface FlowRecord {
   /** Whose flow it is: as the platform names it. */
   readonly platform: string;
   readonly instance: string;
+  /** What its user calls it, where the platform says so. */
+  readonly instanceName?: string;
   /** The number of the operation that claimed last. */
   readonly operation: number;
   readonly application: string;
@@ -168,12 +172,29 @@ export type ConditionStatus = "True" | "False" | "Unknown";
 export interface Condition {
   readonly type: ConditionType;
   readonly status: ConditionStatus;
-  /** One word for programs. */
+  /** One word for programs: one of `ownReasons`, or what Knative's objects say of themselves. */
   readonly reason: string;
   /** A sentence for people. */
   readonly message: string;
   /** When the status has changed last. */
   readonly since: number;
+  /** When the reason has changed last, where that is later. */
+  readonly reasonSince?: number;
+}
+
+/** All words that are said here of why a condition is as it is. */
+export const ownReasons = [
+  ...(["Granted", "GrantRevoked", "ApplicationsUnknown", "ClusterSilent", "Gone", "ChannelMissing"] as const),
+  ...(["SeveralChannels", "NamespaceGone", "KnativeMissing", "Deleting", "Refused", "BrokerMissing"] as const),
+  ...(["ForeignChange", "NotWanted", "PolicySkipped", "MeshMissing", "Applied", "PolicyMissing"] as const),
+  ...(["SubscriptionMissing", "Ready", "Flowing", "NoStatus", "Outdated", "NotReady"] as const),
+] as const;
+
+export type OwnReason = (typeof ownReasons)[number];
+
+/** Something is to be followed; beside it, only what is left of wires. */
+export function isHeld({ holders, broker, released }: NamespaceData): boolean {
+  return holders.length > 0 || broker.state !== "absent" || Object.keys(released).length > 0;
 }
 
 export function newNamespace(namespace: string): NamespaceData {

@@ -9,8 +9,8 @@ import { repairAt, repairedAgain } from "./repairs.js";
 /** What was asked of the cluster itself, not of a copy, about a Broker that nobody needs any more. */
 export type Evidence =
   | { readonly kind: "unused"; readonly uid: string; readonly resourceVersion: string }
-  /** Or it could not be found out. */
-  | { readonly kind: "used" }
+  /** Or it could not be found out. `why`: for a person. */
+  | { readonly kind: "used"; readonly why: string }
   | { readonly kind: "gone" };
 
 export interface NextBroker {
@@ -30,13 +30,15 @@ export interface BrokerFacts {
 
 /** Pure: what becomes of the Broker that the flows of a namespace share. */
 export function nextBroker(
-  { namespace, holders, broker }: NamespaceData,
+  { namespace, holders, broker: stored }: NamespaceData,
   observed: Observed,
   settings: FlowSettings,
   now: number,
   evidence: Evidence | undefined,
   { brokenSince, hasUnknown }: BrokerFacts,
 ): NextBroker {
+  // Said anew of one that is kept.
+  const { kept: _, ...broker } = stored;
   // It goes with its namespace.
   if (observed.namespace !== "active") return still(absentBroker(broker.epoch));
   const seen = observed.broker;
@@ -52,8 +54,12 @@ export function nextBroker(
     case "lingering":
       if (isNeeded) return ensured(namespace, { ...broker, lingerUntil: null }, seen, settings, now);
       // Somebody delivers to it, whom this store does not know.
-      if (hasUnknown) return { ...still(broker), dueAt: now + usedAgainMs };
-      return lingering(broker, seen, settings, now, evidence);
+      if (hasUnknown)
+        return {
+          ...still({ ...broker, kept: "Subscriptions deliver to it that are not known here" }),
+          dueAt: now + usedAgainMs,
+        };
+      return lingering(stored, seen, settings, now, evidence);
     case "deleting": {
       // Another one of the name is none that anybody has decided to delete.
       if (seen === undefined || seen.uid !== broker.uid) {
@@ -152,13 +158,13 @@ function lingering(
   if (now < until) return { ...still(broker), dueAt: until };
   if (evidence === undefined) return { ...still(broker), asks: true };
   if (evidence.kind === "gone") return still(absentBroker(broker.epoch));
-  // Nothing is written: it may be used for years.
-  if (evidence.kind === "used") return { ...still(broker), dueAt: now + longestMs };
+  // Written once: it may be used for years.
+  if (evidence.kind === "used") return { ...still({ ...broker, kept: evidence.why }), dueAt: now + longestMs };
   const { uid, resourceVersion } = evidence;
   // Another one has taken its place, and the copy does not know it yet.
   if (uid !== seen.uid) return { ...still(broker), dueAt: now + 1_000 };
   return {
-    ...still({ ...broker, state: "deleting", uid, epoch: broker.epoch + 1, lingerUntil: null }),
+    ...still({ ...broker, state: "deleting", uid, epoch: broker.epoch + 1, lingerUntil: null, kept: null }),
     actions: [removal({ ...seen, uid, resourceVersion })],
   };
 }

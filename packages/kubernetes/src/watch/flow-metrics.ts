@@ -1,7 +1,15 @@
 import { metricSet, type Registry } from "@osbert/server/metrics";
 import { ClusterError } from "../cluster/cluster-error.js";
+import { ownReasons } from "../flows/flow-record.js";
 import type { FlowConditionChanged, FlowObserver, NamespaceLookedAt } from "./flow-event.js";
 import { flowMetricDefinitions } from "./metric-definitions.js";
+
+const reasons: ReadonlySet<string> = new Set(ownReasons);
+
+/** What objects say of themselves, anybody may write: a label with any word would be as many series. */
+function boundedReason(reason: string): string {
+  return reasons.has(reason) ? reason : "other";
+}
 
 /** So long after its next look was due a namespace is taken to be followed by another process, which tells of it then. */
 const graceMs = 60_000;
@@ -34,8 +42,8 @@ export function flowMetrics(registry: Registry, nowMs: () => number = Date.now):
   };
 
   const changed = ({ condition, afterMs, sinceClaimMs }: FlowConditionChanged): void => {
-    const { type, status, reason } = condition;
-    all.transitions.inc({ condition: type, status, reason });
+    const { type, status } = condition;
+    all.transitions.inc({ condition: type, status, reason: boundedReason(condition.reason) });
     if (status !== "True") return;
     if (afterMs !== null) all.heal.observe({ condition: type }, afterMs / 1_000);
     if (type === "Ready") all.timeToReady.observe({}, sinceClaimMs / 1_000);

@@ -40,7 +40,7 @@ export const flowMetricDefinitions = {
     name: "osbert_flow_transitions_total",
     type: "counter",
     labels: ["condition", "status", "reason"],
-    help: "Conditions of flows that have changed.",
+    help: "Conditions of flows that have changed. `reason` is a word of Osbert's own, else `other`: what objects say of themselves is in the log.",
   },
   changes: {
     name: "osbert_flow_cluster_changes_total",

@@ -210,7 +210,8 @@ class FlowWait {
           this.#refusedForGood(wire?.refused ?? null, subscriptionRefusedTimes, 0);
         if (refusal !== undefined) throw new Failed(refusal);
         const hopeless = flow?.conditions.find(
-          ({ reason, since }) => hopelessReasons.has(reason) && now - since >= settings.appearMs,
+          ({ reason, since, reasonSince = since }) =>
+            hopelessReasons.has(reason) && now - reasonSince >= settings.appearMs,
         );
         if (hopeless !== undefined) throw new Failed(hopeless.message);
         if (condition?.reason === "MeshMissing" || condition?.reason === "Gone") throw new Failed(condition.message);

@@ -1,5 +1,7 @@
 import { type InstanceInfo, Permanent, type Work } from "@osbert/broker";
+import { namespaceOf } from "../applications/platform-namespace.js";
 import { flowId } from "../flows/flow-record.js";
+import { text } from "../flows/observed.js";
 
 /** Where a flow is kept: its id, and its namespace. */
 export interface FlowPlace {
@@ -7,15 +9,19 @@ export interface FlowPlace {
   readonly namespace: string;
   readonly platform: string;
   readonly instance: string;
+  /** What its user calls it. */
+  readonly instanceName?: string;
 }
 
-/** The namespace is the path under which its platform asks; where all ask under one, what the platform says of the place. */
-export function flowPlace({ platform, id, context }: InstanceInfo): FlowPlace {
-  const said = context.namespace;
-  const namespace = platform !== "" ? platform : typeof said === "string" ? said : "";
-  if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(namespace))
-    throw new Permanent("the platform does not say in which namespace the instance is");
-  return { flow: flowId(platform, id), namespace, platform, instance: id };
+const longestName = 200;
+
+/** Of an instance, whose platform is its namespace: see `namespaceOf`. */
+export function flowPlace({ platform, id, context }: Pick<InstanceInfo, "platform" | "id" | "context">): FlowPlace {
+  const namespace = namespaceOf(platform);
+  if (namespace === undefined) throw new Permanent("its platform has not asked for it under the path of a namespace");
+  const instanceName = text(context.instance_name, longestName);
+  const place = { flow: flowId(platform, id), namespace, platform, instance: id };
+  return instanceName === undefined ? place : { ...place, instanceName };
 }
 
 /** Higher for later operations of an instance: the number of the entry that accepted it. */

@@ -101,19 +101,17 @@ export class FlowWatches {
         if (change !== undefined && change.after === undefined) this.#namedFor.delete(change.place.name);
       },
     });
-    this.#policies =
-      settings.policies === "none"
-        ? []
-        : [kinds.peerAuthentication, kinds.authorizationPolicy].map((kind) =>
-            cluster.watch(kind, {
-              labels: ours,
-              keep: (object) => toPolicy(object, kind, settings),
-              changed: (change) => {
-                this.#policiesOf.take(change, (seen) => seen.for);
-                toldFor<SeenPolicy & { readonly for: string | null }>(touched)(change);
-              },
-            }),
-          );
+    // Also where none are wanted: those that were made before would still let events in.
+    this.#policies = [kinds.peerAuthentication, kinds.authorizationPolicy].map((kind) =>
+      cluster.watch(kind, {
+        labels: ours,
+        keep: (object) => toPolicy(object, kind, settings),
+        changed: (change) => {
+          this.#policiesOf.take(change, (seen) => seen.for);
+          toldFor<SeenPolicy & { readonly for: string | null }>(touched)(change);
+        },
+      }),
+    );
     this.#mirrors = settings.mirror
       ? cluster.watch(kinds.eventFlow, {
           labels: ours,
@@ -138,7 +136,9 @@ export class FlowWatches {
     const { namespace } = data;
     const needed: readonly Watch<unknown>[] = [this.#namespaces, this.#brokers, this.#channels, this.#subscriptions];
     const knative = [this.#brokers, this.#channels, this.#subscriptions].some(({ state }) => state === "no such kind");
-    const trouble = [...needed, ...this.#policies].find(({ state }) => state !== "current" && state !== "no such kind");
+    // Where no policies are wanted, nothing waits for what is seen of them.
+    const policies = settings.policies === "none" ? [] : this.#policies;
+    const trouble = [...needed, ...policies].find(({ state }) => state !== "current" && state !== "no such kind");
     const life = this.#namespaces.get({ namespace: "", name: namespace });
     const services = new Map<string, Set<string>>([...wires.keys()].map((name) => [name, new Set()]));
     for (const { application, service } of flows.values())

@@ -22,6 +22,20 @@ interface Repeat {
 export class NamespaceMemory {
   pending: ReadonlyMap<string, Pending> = new Map();
   readonly #repeats = new Map<string, Repeat>();
+  #dueAt = 0;
+
+  /** A look begins. Before its time: somebody has asked for it, or something has changed, and what was refused may be taken now. */
+  begin(now: number): void {
+    if (now >= this.#dueAt) return;
+    for (const [key, repeat] of this.#repeats)
+      if (repeat.ended === "failed" && repeat.pauseMs > mostFailurePauseMs)
+        this.#repeats.set(key, { ...repeat, pauseMs: mostFailurePauseMs });
+  }
+
+  /** The next one is due then. */
+  end(dueAt: number): void {
+    this.#dueAt = dueAt;
+  }
 
   /** Those that are due, and when the next of the others is. */
   due(actions: readonly Action[], now: number): { readonly due: readonly Action[]; readonly nextAt: number | null } {
@@ -47,6 +61,11 @@ export class NamespaceMemory {
   /** Answers how long to wait before it is tried again, at least for as long as the cluster has asked for. */
   failed(action: Action, askedMs: number, now: number): number {
     return this.#note(action, "failed", mostFailurePauseMs, Math.min(mostPauseMs, askedMs), now);
+  }
+
+  /** The same of what the cluster does not take, and nobody waits for: it is tried less and less often. */
+  refused(action: Action, now: number): number {
+    return this.#note(action, "failed", mostPauseMs, 0, now);
   }
 
   /** Nobody wants these objects any more: who wants them again is no other who fights. */

@@ -1,6 +1,7 @@
 import { instanceKey, type PlanDefinition } from "@osbert/broker";
 import type { Journal, TypedResource } from "@osbert/journal";
 import { flowAdmin } from "../admin/flow-admin.js";
+import { namespaceOf } from "../applications/platform-namespace.js";
 import type { Wiring, WiringPorts } from "../applications/wiring.js";
 import type { Cluster } from "../cluster/cluster.js";
 import { followed } from "../flows/claims.js";
@@ -10,6 +11,7 @@ import {
   flowId,
   flowPart,
   followKind,
+  isHeld,
   type NamespaceShape,
   namespaceKey,
   namespaceKeyPrefix,
@@ -21,7 +23,7 @@ import type { FlowEvent, FlowObserver } from "../watch/flow-event.js";
 import { flowAdminPorts } from "./flow-admin-ports.js";
 import { type FlowFunctionsPorts, flowFunctions } from "./flow-functions.js";
 import { FlowWatches } from "./flow-watches.js";
-import { followNamespace, isHeld } from "./follow-namespace.js";
+import { followNamespace } from "./follow-namespace.js";
 import { byEventFlow, hurryWaiting } from "./hurry-waiting.js";
 import { WakeUps } from "./wake-ups.js";
 
@@ -86,10 +88,11 @@ export function createWiring(options: WiringOptions): Wiring & { readonly settin
       flowFunctions(functionPorts, { application, service, events: plan.events }),
     changesPlans: true,
     plan: ({ events }) => (events ? eventsPlan(settings) : {}),
-    admin: flowAdmin(flowAdminPorts(journal)),
+    admin: flowAdmin(flowAdminPorts(journal, () => open().ports.applications)),
     async instanceMetadata({ platform, instance }) {
+      const namespace = namespaceOf(platform);
+      if (namespace === undefined) return undefined;
       const flow = flowId(platform, instance);
-      const namespace = platform;
       const resource = namespaceResource.resource(await journal().read(namespaceKey(namespace), [flowPart(flow)]));
       const record = resource?.parts.get(flowPart(flow));
       const ready = record === undefined ? undefined : conditionOf(record, "Ready");
