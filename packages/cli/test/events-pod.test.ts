@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
+import { chownSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { apply } from "../../../tools/cluster/kubectl.js";
 import { takePort } from "../../../tools/cluster/ports.js";
@@ -14,6 +15,7 @@ import { until } from "../../../tools/until.js";
 import { eventsCluster, eventsLab, instanceIn } from "./events-lab.js";
 import { folderWith } from "./program.js";
 
+const run = promisify(execFile);
 const chart = fileURLToPath(new URL("../../../deploy/helm/osbert-events", import.meta.url));
 
 interface PodSpec {
@@ -22,7 +24,7 @@ interface PodSpec {
 }
 
 test(
-  "the chart's pod runs in the cluster, as nobody in particular and with a root that it cannot write to, and events flow",
+  "the chart's pod runs in the cluster, as nobody in particular and with a root that it cannot write to, with TLS and a volume, and events flow",
   async () => {
     await eventsCluster();
     const cluster = required(
@@ -39,13 +41,25 @@ test(
       ...{ apiVersion: "v1", kind: "Secret", metadata: { namespace, name }, stringData },
     });
     await apply(kubectl, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } }]);
+    const disk = folderWith({});
+    chownSync(disk, nobody, nobody);
     await apply(kubectl, [
-      secret("store", { url: "sqlite:/data/broker.db" }),
+      { ...secret("tls", await selfSigned(ip)), type: "kubernetes.io/tls" },
       secret("platform", { password: "p" }),
       secret("metrics", { password: "m" }),
+      // Stands in for a driver that makes a volume of a claim.
+      {
+        ...{ apiVersion: "v1", kind: "PersistentVolume", metadata: { name: namespace } },
+        spec: {
+          ...{ capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], storageClassName: namespace },
+          ...{ persistentVolumeReclaimPolicy: "Retain", hostPath: { path: disk } },
+        },
+      },
     ]);
+    onTestFinished(async () => void (await kubectl(["delete", "persistentvolume", namespace, "--wait=false"])));
     const values = {
-      store: { secret: "store" },
+      store: { volume: { storageClass: namespace } },
+      tls: { secret: "tls" },
       credentials: [{ username: "platform", secret: "platform" }],
       metrics: { secret: "metrics" },
       events: { integrationNamespace: lab.integration, linger: "500ms", debounce: "500ms", hysteresis: "500ms" },
@@ -53,7 +67,7 @@ test(
     const folder = folderWith({ "values.json": JSON.stringify(values) });
     const args = ["template", namespace, chart, "--namespace", namespace, "--values", join(folder, "values.json")];
     const options = { env: { PATH: process.env.PATH, HOME: folder } };
-    const { stdout } = await promisify(execFile)(join(helm, "helm"), [...args, "--kube-version", "1.34.4"], options);
+    const { stdout } = await run(join(helm, "helm"), [...args, "--kube-version", "1.34.4"], options);
     // It has this machine's network, because the API server answers there alone: at the node's address, on a port that is free.
     const here = stdout.replaceAll("8080", String(port)).replaceAll(/0\.0\.0\.0|127\.0\.0\.1/g, ip);
     const objects = parseAllDocuments(here).flatMap((document) => document.toJS() ?? []);
@@ -78,7 +92,10 @@ test(
       const ready = "jsonpath={.status.readyReplicas}";
       return (await kubectl(["get", "deployment", name, "-n", namespace, "-o", ready])) === "1";
     });
-    const url = `http://${ip}:${port}`;
+    // Who asks here has no place for an authority.
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
+    onTestFinished(() => void delete process.env.NODE_TLS_REJECT_UNAUTHORIZED);
+    const url = `https://${ip}:${port}`;
     const instance = instanceIn(lab.granted, lab.application, "platform:p");
     await instance.offered(url);
     expect(await instance.provision(url)).toBe(202);
@@ -89,7 +106,19 @@ test(
     expect(await instance.deprovision(url)).toBe(202);
     await instance.settles(url);
     expect(await kubectl(["logs", `deployment/${name}`, "-n", namespace])).not.toMatch(/forbidden/i);
+    expect(existsSync(join(disk, "broker.db"))).toBe(true);
     await kubectl(["delete", "deployment", name, "-n", namespace]);
   },
   clusterTimeoutMs,
 );
+
+/** As whom the chart runs it. */
+const nobody = 65_532;
+
+async function selfSigned(ip: string): Promise<Readonly<Record<string, string>>> {
+  const folder = folderWith({});
+  const [key, certificate] = [join(folder, "tls.key"), join(folder, "tls.crt")];
+  const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", certificate];
+  await run("openssl", ["req", "-x509", ...made, "-subj", "/CN=broker", "-addext", `subjectAltName=IP:${ip}`]);
+  return { "tls.key": readFileSync(key, "utf8"), "tls.crt": readFileSync(certificate, "utf8") };
+}
