@@ -42,7 +42,7 @@ test(
     const env = { OSBERT_ADMIN_URL: url, OSBERT_ADMIN_LOGIN: "ops:a" };
     const operator = (...args: string[]) => commandOf(registerEventsCommands, ["events", ...args], env);
     expect((await operator("namespaces")).stdout).toMatch(new RegExp(`${granted} +1 +present +${application}`));
-    expect((await operator("show", granted)).stdout).toMatch(/one +\S+ +\S+ +True +- /);
+    expect((await operator("show", granted)).stdout).toMatch(/one +\S+ +\S+ \(\S+\) +True +- /);
     expect(JSON.parse((await operator("show", granted, "--json")).stdout).flows).toHaveLength(1);
     expect((await operator("history", granted)).stdout).toMatch(/flow-condition .*Ready/);
     expect((await operator("look", granted, "--reason", "a test")).stdout).toContain("is looked at now");
@@ -130,7 +130,9 @@ test("what a service account has to be granted is printed, for the settings of a
   const { stdout, status } = await run(["events", "access", "events.yaml", "--namespace", "here"], { cwd });
   expect(status).toBe(0);
   expect(stdout.match(/^kind: .*$/gm)).toEqual(
-    ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"].map((kind) => `kind: ${kind}`),
+    ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Role", "RoleBinding"].map(
+      (kind) => `kind: ${kind}`,
+    ),
   );
   expect(stdout).toContain("namespace: wires");
 });
