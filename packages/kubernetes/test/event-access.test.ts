@@ -20,7 +20,7 @@ import { openCluster } from "../src/cluster/open-cluster.js";
 import { openEventServices } from "../src/events/event-services.js";
 import { defaultFlowSettings } from "../src/flows/flow-settings.js";
 import { createWiring } from "../src/wiring/create-wiring.js";
-import { FlowLab } from "./flow-lab.js";
+import { FlowLab, flowBroker, SaidApplications } from "./flow-lab.js";
 
 test(
   "with the rights of the rules and no others events flow, APIs are bound and all is cleared away; nothing is granted that is not asked for",
@@ -96,6 +96,49 @@ test(
     const granted = pairsOf(access);
     await until("all that is granted to be asked for", async () => [...granted].every((pair) => asked.has(pair)));
     expect([...asked].filter((pair) => !granted.has(pair))).toEqual([]);
+  },
+  clusterTimeoutMs,
+);
+
+test(
+  "where no policies are wanted any more, the rights of the rules are enough to remove those of earlier, and no others are touched",
+  async () => {
+    const test = required("tests of what is granted", await sharedCluster({ knative: true, istio: true }));
+    if (test === undefined) return;
+    const lab = await FlowLab.open(test);
+    onTestFinished(() => lab.close());
+    await defineKinds(test);
+    const [namespace, name, store] = [await lab.namespace(), freshNamespace("shop"), memoryStore()];
+    const applications = new SaidApplications();
+    applications.add(name);
+    applications.grant(namespace, name);
+    await lab.channel(name);
+    const settings = { ...lab.settings, mirror: false };
+    const before = await flowBroker({
+      ...{ facts: test.facts, applications, offered: [name], store },
+      settings: { ...settings, policies: "required" },
+    });
+    await before.provision(namespace, "i", name);
+    await before.settles(namespace, "i", "succeeded");
+    await before.stop();
+    const foreign = { name: freshNamespace("foreign"), namespace: "knative-eventing" };
+    const allow = { apiVersion: "security.istio.io/v1", kind: "AuthorizationPolicy", metadata: foreign };
+    await apply(test.kubectl, [{ ...allow, spec: { action: "ALLOW", rules: [{}] } }]);
+    onTestFinished(() => void test.kubectl(["delete", "authorizationpolicy", foreign.name, "-n", foreign.namespace]));
+    const ours = () =>
+      test.kubectl([
+        ...["get", "authorizationpolicy", "-A", "-o", "name"],
+        ...["-l", `events.osbert.io/integration=${lab.integration}`],
+      ]);
+    expect((await ours()).trim().split("\n")).toHaveLength(1);
+
+    await grant(test, lab.integration, eventAccess({ settings: { ...defaultFlowSettings, ...settings } }));
+    const kubeconfig = await serviceAccountKubeconfig(test, { namespace: lab.integration, name: "broker" });
+    const after = await flowBroker({ facts: { kubeconfig }, applications, offered: [name], store, settings });
+    onTestFinished(() => after.stop());
+    await until("ours to go", async () => (await ours()) === "");
+    expect(await test.kubectl(["get", "authorizationpolicy", foreign.name, "-n", foreign.namespace])).not.toBe("");
+    await after.becomes(namespace, "i", "Healthy");
   },
   clusterTimeoutMs,
 );
