@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { Job, Runner } from "@osbert/bundles";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { apply } from "../../../tools/cluster/kubectl.js";
+import { apply, type Kubectl } from "../../../tools/cluster/kubectl.js";
 import { clusterTimeoutMs, freshNamespace, sharedCluster } from "../../../tools/cluster/test-cluster.js";
 import { required } from "../../../tools/required.js";
 import { until } from "../../../tools/until.js";
 import type { Cluster } from "../src/cluster/cluster.js";
 import { ClusterError } from "../src/cluster/cluster-error.js";
+import type { ClusterObject, ObjectKind } from "../src/cluster/cluster-object.js";
 import { openCluster } from "../src/cluster/open-cluster.js";
 import type { PodExec } from "../src/cluster/pod-exec.js";
 import { JobClearing } from "../src/jobs/job-clearing.js";
@@ -25,7 +26,9 @@ const hourMs = 3_600_000;
 describe.skipIf(shared === undefined)("a Job", { timeout: clusterTimeoutMs }, () => {
   let cluster: Cluster;
   const [namespace, target] = [freshNamespace("tricks"), freshNamespace("user")];
-  const kubectl = (...args: readonly string[]) => shared?.kubectl(args) ?? Promise.reject(new Error("no cluster"));
+  const administrator: Kubectl = (args, input) =>
+    shared?.kubectl(args, input) ?? Promise.reject(new Error("there is no cluster"));
+  const kubectl = (...args: readonly string[]) => administrator(args);
   beforeAll(async () => {
     if (shared === undefined) return;
     cluster = await openCluster({ access: { kind: "kubeconfig", file: shared.facts.kubeconfig } });
@@ -38,6 +41,17 @@ describe.skipIf(shared === undefined)("a Job", { timeout: clusterTimeoutMs }, ()
   });
   afterEach(() => vi.restoreAllMocks());
 
+  /** The same cluster, where something happens before an object is made. */
+  const beforeCreating = (happens: (kind: ObjectKind, object: ClusterObject) => void | Promise<void>): Cluster =>
+    new Proxy(cluster, {
+      get(real, name: keyof Cluster) {
+        if (name !== "create") return (real[name] as (...args: unknown[]) => unknown).bind(real);
+        return async (...[kind, object, more]: Parameters<Cluster["create"]>) => {
+          await happens(kind, object);
+          return real.create(kind, object, more);
+        };
+      },
+    });
   /** What the container says that keeps what a bundle prints. */
   const keeper = { isDone: true, out: "" };
   const exec: PodExec = {
@@ -117,16 +131,10 @@ describe.skipIf(shared === undefined)("a Job", { timeout: clusterTimeoutMs }, ()
     const job = imageJob();
     Object.assign(keeper, { isDone: true, out: `${"x".repeat(1_200_000)}\n` });
     let isFull = true;
-    const full = Object.assign(Object.create(cluster) as Cluster, {
-      list: cluster.list.bind(cluster),
-      create: async (...[kind, object, more]: Parameters<Cluster["create"]>) => {
-        if (isFull && kind === kinds.secret && object.metadata.name.endsWith("-1"))
-          throw new ClusterError("forbidden", "exceeded quota");
-        return cluster.create(kind, object, more);
-      },
+    const full = beforeCreating((kind, { metadata }) => {
+      if (isFull && kind === kinds.secret && metadata.name.endsWith("-1"))
+        throw new ClusterError("forbidden", "exceeded quota");
     });
-    for (const name of ["read", "patch", "apply", "remove", "log"] as const)
-      Object.assign(full, { [name]: (cluster[name] as (...args: never[]) => unknown).bind(cluster) });
     const runner = await openJobRunner(options({ cluster: full }));
     await begins(runner, job);
     await becomes(job.id, ended);
@@ -150,18 +158,10 @@ describe.skipIf(shared === undefined)("a Job", { timeout: clusterTimeoutMs }, ()
     const asleep = new Promise<void>((resolve) => {
       fallAsleep = resolve;
     });
-    const slow = new Proxy(cluster, {
-      get(real, name: keyof Cluster) {
-        const method = real[name] as (...args: unknown[]) => unknown;
-        if (name !== "create") return method.bind(real);
-        return async (...args: unknown[]) => {
-          if (args[0] === kind) {
-            fallAsleep();
-            await sleeping;
-          }
-          return method.apply(real, args);
-        };
-      },
+    const slow = beforeCreating(async (made) => {
+      if (made !== kind) return;
+      fallAsleep();
+      await sleeping;
     });
     return { cluster: slow, asleep, wake };
   }
@@ -191,15 +191,9 @@ describe.skipIf(shared === undefined)("a Job", { timeout: clusterTimeoutMs }, ()
     let nowMs = 0;
     const { clearing: sweeper, records } = clearing(() => nowMs);
     const [tried, abandoned] = [imageJob(), imageJob()];
-    const refusing = Object.assign(Object.create(cluster) as Cluster, {
-      create: async (...[kind, object, more]: Parameters<Cluster["create"]>) => {
-        if (kind === kinds.job) throw new ClusterError("forbidden", "exceeded quota");
-        return cluster.create(kind, object, more);
-      },
-      list: cluster.list.bind(cluster),
+    const refusing = beforeCreating((kind) => {
+      if (kind === kinds.job) throw new ClusterError("forbidden", "exceeded quota");
     });
-    for (const name of ["read", "patch", "apply", "remove", "log"] as const)
-      Object.assign(refusing, { [name]: (cluster[name] as (...args: never[]) => unknown).bind(cluster) });
     const starter = await openJobRunner(options({ cluster: refusing }));
     await expect(starter.start(abandoned, signal)).rejects.toThrow(/quota/);
     vi.spyOn(Date, "now").mockReturnValue(Date.now() + 3 * hourMs);
@@ -217,11 +211,9 @@ describe.skipIf(shared === undefined)("a Job", { timeout: clusterTimeoutMs }, ()
     const runner = await openJobRunner(options({ observe: (event) => events.push(event) }));
     const job = imageJob();
     await begins(runner, job);
-    const spoilt = { [kinds.configMap.kind]: "osbert.io/job-state=started,osbert.io/job-clear=due,osbert.io/job=x" };
-    for (const labels of Object.values(spoilt)) {
-      await kubectl("create", "configmap", "spoilt", "-n", namespace, "--from-literal=job={", "--from-literal=state={");
-      await kubectl("label", "configmap", "spoilt", "-n", namespace, ...labels.split(","));
-    }
+    await kubectl("create", "configmap", "spoilt", "-n", namespace, "--from-literal=job={", "--from-literal=state={");
+    const labels = ["osbert.io/job-state=started", "osbert.io/job-clear=due", "osbert.io/job=x"];
+    await kubectl("label", "configmap", "spoilt", "-n", namespace, ...labels);
     expect((await runner.jobs()).map(({ id }) => id)).toContain(job.id);
     const { clearing: sweeper } = clearing(() => 0);
     await sweeper.sweep();
@@ -240,7 +232,7 @@ describe.skipIf(shared === undefined)("a Job", { timeout: clusterTimeoutMs }, ()
       ...{ apiVersion: "v1", kind: "Namespace" },
       metadata: { name, labels: { "osbert.io/job": "x" }, annotations: { "osbert.io/job-id": id } },
     });
-    await apply(shared?.kubectl ?? (() => Promise.reject()), [named(foreign, job.id), named(strange, "no id/../")]);
+    await apply(administrator, [named(foreign, job.id), named(strange, "no id/../")]);
     vi.spyOn(Date, "now").mockReturnValue(Date.now() + 2 * hourMs);
     const settings = fillOptions(options({ sandbox: "classic" }));
     await new JobClearing(settings, new JobRecords(cluster, namespace), () => 0).sweep();
@@ -253,7 +245,7 @@ describe.skipIf(shared === undefined)("a Job", { timeout: clusterTimeoutMs }, ()
     const runner = await openJobRunner(options({ sandbox: "always" }));
     const job = imageJob();
     const foreign = { apiVersion: "v1", kind: "Namespace", metadata: { name: jobName(job.id) } };
-    await apply(shared?.kubectl ?? (() => Promise.reject()), [foreign]);
+    await apply(administrator, [foreign]);
     await expect(runner.start(job, signal)).rejects.toThrow(/somebody else/);
     await kubectl("delete", "namespace", jobName(job.id), "--wait=false");
   });
