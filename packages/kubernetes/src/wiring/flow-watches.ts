@@ -41,6 +41,11 @@ interface KeptSubscription extends SeenSubscription {
   readonly for: string | null;
 }
 
+interface KeptPolicy extends SeenPolicy {
+  /** Which namespace it lets events into; as the label tells it. */
+  readonly for: string | null;
+}
+
 /** Copies of all objects that flows are made of, and what they come to for one namespace. */
 export class FlowWatches {
   readonly #ports: FlowWatchesPorts;
@@ -48,12 +53,12 @@ export class FlowWatches {
   readonly #brokers: Watch<SeenBroker>;
   readonly #channels: Watch<SeenChannel>;
   readonly #subscriptions: Watch<KeptSubscription>;
-  readonly #policies: readonly Watch<SeenPolicy & { readonly for: string | null }>[];
+  readonly #policies: readonly Watch<KeptPolicy>[];
   readonly #mirrors: Watch<SeenMirror> | undefined;
   /** By what they are for: a namespace looks at its own alone, however many others there are. */
   readonly #channelsOf = new Index<SeenChannel>();
   readonly #subscriptionsOf = new Index<KeptSubscription>();
-  readonly #policiesOf = new Index<SeenPolicy & { readonly for: string | null }>();
+  readonly #policiesOf = new Index<KeptPolicy>();
   /** For which namespace a Subscription is that a wire names: those of others do not say it themselves. */
   readonly #namedFor = new Map<string, string>();
   readonly #unlisten: () => void;
@@ -102,16 +107,20 @@ export class FlowWatches {
       },
     });
     // Also where none are wanted: those that were made before would still let events in.
-    this.#policies = [kinds.peerAuthentication, kinds.authorizationPolicy].map((kind) =>
-      cluster.watch(kind, {
+    this.#policies = [kinds.peerAuthentication, kinds.authorizationPolicy].map((kind) => {
+      const watch: Watch<KeptPolicy> = cluster.watch(kind, {
         labels: ours,
         keep: (object) => toPolicy(object, kind, settings),
         changed: (change) => {
+          // Then there are none to remove, or it may not be done: nobody has to be asked for it for ever.
+          const isNoUse = settings.policies === "none" && change === undefined;
+          if (isNoUse && (watch.state === "no such kind" || watch.state === "forbidden")) return watch.close();
           this.#policiesOf.take(change, (seen) => seen.for);
-          toldFor<SeenPolicy & { readonly for: string | null }>(touched)(change);
+          toldFor<KeptPolicy>(touched)(change);
         },
-      }),
-    );
+      });
+      return watch;
+    });
     this.#mirrors = settings.mirror
       ? cluster.watch(kinds.eventFlow, {
           labels: ours,
@@ -298,11 +307,7 @@ function toSubscription(object: ClusterObject, settings: FlowSettings): KeptSubs
   };
 }
 
-function toPolicy(
-  object: ClusterObject,
-  { kind }: ObjectKind,
-  settings: FlowSettings,
-): SeenPolicy & { readonly for: string | null } {
+function toPolicy(object: ClusterObject, { kind }: ObjectKind, settings: FlowSettings): KeptPolicy {
   const { spec, metadata } = object;
   return { ...toObject(object, settings), kind, spec: spec ?? null, for: metadata.labels?.[namespaceLabel] ?? null };
 }
