@@ -29,10 +29,12 @@ export function syntheticSource(count: number, change: Partial<BundleSpec> = {})
     channel: "",
     tag: "latest",
   }));
-  const digests = refs.map(({ repository }) => digestOf(`${repository} 0`));
+  // When they are first asked for: a broker that starts does not wait for them.
+  let digests: readonly Digest[] | undefined;
   const seen = (index: number, known: readonly Digest[]): RefSeen => {
     const { repository } = refs[index] ?? { repository: "" };
     const own = index === 0 ? version : 0;
+    digests ??= refs.map((each) => digestOf(`${each.repository} 0`));
     const digest = own === 0 ? (digests[index] ?? digestOf("")) : digestOf(`${repository} ${own}`);
     if (known.includes(digest)) return { kind: "same", digest };
     const artifact = { kind: "files", repository, digest } as const;
