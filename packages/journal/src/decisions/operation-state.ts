@@ -13,12 +13,13 @@ export interface Moment {
 /** The open operations of a record with their states, in their order. The one place that says which state an operation is in. */
 export function withStates(open: readonly OpenOperation[], moment: Moment): readonly ListedOperation[] {
   const turn = new Set(moment.leased ? inTurn(open).map(({ id }) => id) : []);
-  return open.map((operation) => ({ ...operation, state: stateOf(operation, turn.has(operation.id), moment) }));
+  // The new member first: one that is added behind a spread costs as much as ten that are copied.
+  return open.map((operation) => ({ state: stateOf(operation, turn.has(operation.id), moment), ...operation }));
 }
 
 /** One that waits in a part, behind those in the record: it is nobody's turn there. */
 export function withStateInQueue(operation: OpenOperation, moment: Moment): ListedOperation {
-  return { ...operation, state: stateOf(operation, false, moment) };
+  return { state: stateOf(operation, false, moment), ...operation };
 }
 
 function stateOf(operation: OpenOperation, runs: boolean, { now, isPaused }: Moment): OperationState {

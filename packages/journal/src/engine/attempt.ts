@@ -205,7 +205,7 @@ export class Attempt {
     this.#attribution = undefined;
     this.#data = data;
     const { trace = null } = origin.attribution;
-    const around = this.#host.around.attempt({ ...this.facts, attempt: this.operation.attempts + 1, trace });
+    const around = this.#host.around.attempt({ attempt: this.operation.attempts + 1, trace, ...this.facts });
     this.#around = around;
     const end = await this.#run(() => around.run(() => kind.run(this.#facade())));
     around.end(end.kind, end.kind === "threw" ? end.error : undefined);
@@ -369,7 +369,7 @@ export class Attempt {
       throw error;
     }
     around.end();
-    this.#host.observe({ kind: "step finished", ...this.facts, step: name, tookMs: this.#host.now() - started });
+    this.#host.observe({ kind: "step finished", step: name, tookMs: this.#host.now() - started, ...this.facts });
     return kept;
   }
 
@@ -426,7 +426,7 @@ export class Attempt {
     const seen = await this.#look(name, look, { looks, elapsedMs: started - since }, options);
     if (seen.kind === "something") {
       const kept = await this.#keep(name, seen.result);
-      this.#host.observe({ kind: "step finished", ...this.facts, step: name, tookMs: this.#host.now() - started });
+      this.#host.observe({ kind: "step finished", step: name, tookMs: this.#host.now() - started, ...this.facts });
       return kept;
     }
     const pauseMs = Math.max(limits.shortestPauseMs, seen.afterMs ?? pauseOf(options, looks + 1));
@@ -443,7 +443,7 @@ export class Attempt {
     { readonly kind: "something"; readonly result: unknown } | { readonly kind: "nothing"; afterMs?: number }
   > {
     const around = this.#around.step(name);
-    const work = () => around.run(() => look({ ...so, signal: this.#signal }));
+    const work = () => around.run(() => look({ signal: this.#signal, ...so }));
     try {
       const result = await this.#within(this.#effect(work), name, timeoutMs);
       around.end();

@@ -39,7 +39,11 @@ export function recheck(port: BrokerPort, now: () => number): (operation: Rechec
       throw new RetryLater(`changes are frozen by ${freeze.by}: ${freeze.reason}`, { afterMs: frozenMs });
     if (intent === undefined) return null;
     const report = preflight(intent, {
-      ...{ space: ref.space, name: ref.name, brokerName: data.broker, freezes: [], now: now() },
+      space: ref.space,
+      name: ref.name,
+      brokerName: data.broker,
+      freezes: [],
+      now: now(),
       visibilities: port.visibilities(),
       health: port.broker(data.broker)?.health,
       offering: port.offering(data.broker, data.offering.id),

@@ -1,4 +1,5 @@
 import { instanceLabels } from "../records/instance-labels.js";
+import type { InstanceData } from "../records/instance-record.js";
 import { adoptedState } from "./project.js";
 import { withHold, withoutHold } from "./queue-state.js";
 import { endedQuietly, endingOf, failureOf, isOver, isUncertain, type Settle, settled, withFailure } from "./settle.js";
@@ -16,14 +17,11 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
   if (outcome.kind === "succeeded") {
     const { osbId, dashboardUrl, applied } = outcome.result;
     const failed = new Set(data.failures.map((failure) => failure.operation));
-    // If it was answered 409, it has turned out to be its own. It is managed again.
-    const { conflictId: _conflictId, leftAtUrl: _leftAtUrl, ...known } = data;
+    const known = ownAgain(data);
     // An adoption hears nothing of these: of what was managed here before, what is known of it stays (E10-13).
     const isAsBefore = operation.kind === "adopt" && data.osbId === osbId;
     const ready = {
       ...known,
-      adoptingId: null,
-      ...(operation.kind === "adopt" && { adoptedId: osbId }),
       osbId,
       applied: isAsBefore ? adoptedState(data.applied, applied) : applied,
       dashboardUrl: dashboardUrl ?? (isAsBefore ? data.dashboardUrl : null),
@@ -32,6 +30,8 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
       failures: [],
       // If its broker is removed meanwhile, it does not end like this.
       phase: "ready" as const,
+      ...(operation.kind === "adopt" && { adoptedId: osbId }),
+      ...(data.adoptingId != null && { adoptingId: null }),
     };
     const freed = withoutHold(holds, (reason) => reason.kind === "failure" && failed.has(reason.operation));
     return settled(
@@ -64,3 +64,10 @@ export const settleCreate: Settle<"create"> = (resource, operation, outcome) => 
     { labels: instanceLabels(failed) },
   );
 };
+
+/** If it was answered 409, it has turned out to be its own. It is managed again. Most are neither, and not copied for that. */
+function ownAgain(data: InstanceData): InstanceData {
+  if (data.conflictId === undefined && data.leftAtUrl === undefined) return data;
+  const { conflictId: _conflictId, leftAtUrl: _leftAtUrl, ...known } = data;
+  return known;
+}

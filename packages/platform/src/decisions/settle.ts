@@ -14,7 +14,7 @@ import {
   queueOf,
   withHold,
 } from "./queue-state.js";
-import { raiseRevision, shortened } from "./revision.js";
+import { nextRevision, shortened } from "./revision.js";
 
 /**
  * What the end of an operation means for its instance and for what is queued behind it. Pure; part of the commit that ends the operation, so
@@ -48,12 +48,17 @@ export function endingOf(
   const wasInTurn = outcome.kind !== "cancelled" && !isDeadline;
   const queue = queueOf(resource, !wasInTurn ? "any" : operation.mode === "exclusive" ? "none" : "shared");
   return {
-    data: waitedInVain ? resource.data : { ...resource.data, waitsSince: at },
+    data: waitedInVain ? resource.data : waitingSince(resource.data, at),
     brief: operation.brief,
     queue,
     holds: holdsOf(resource.data, queue),
     at,
   };
+}
+
+/** A member that is added behind a spread costs as much as ten that are copied: one that is new comes first. */
+function waitingSince(data: InstanceData, at: number): InstanceData {
+  return data.waitsSince === undefined ? { waitsSince: at, ...data } : { ...data, waitsSince: at };
 }
 
 /** The commit of an end: the instance as it is now, its phase, what is held and what goes on. The mark of the last call goes. */
@@ -64,12 +69,13 @@ export function settled(
   change: Omit<InstanceChange, "data" | "hold" | "release"> = {},
 ): InstanceChange {
   const attempt = data.attempt?.operation === operation.id ? null : data.attempt;
-  const raised = raiseRevision({ ...data, attempt, held: holds }, at, brief.by, summary);
-  const expected = [...queue, ...expectedOf(change)];
+  const { revision, changes } = nextRevision(data, at, brief.by, summary);
+  const phase = phaseOf(data, [...queue, ...expectedOf(change)], holds);
+  const { parts, ...others } = change;
   return {
-    ...change,
-    data: { ...raised, phase: phaseOf(raised, expected, holds) },
-    parts: { ...change.parts, [`call/${operation.id}`]: null },
+    data: { ...data, attempt, held: holds, revision, changes, phase },
+    parts: { ...parts, [`call/${operation.id}`]: null },
+    ...others,
     ...holdChange(queue, holds),
   };
 }

@@ -54,8 +54,8 @@ export async function callBroker<Answer extends Answered<unknown>>(
   if (client !== undefined) ports.brokers.saw(broker, classified.class, failed === undefined ? null : said.message);
   const retryAfterMs = came.retryAfterMs === undefined ? undefined : Math.max(shortestAdviceMs, came.retryAfterMs);
   return came instanceof BrokerAnswerError
-    ? { ...classified, said, retryAfterMs }
-    : { ...classified, said, retryAfterMs, answer: came };
+    ? { said, retryAfterMs, ...classified }
+    : { said, retryAfterMs, answer: came, ...classified };
 }
 
 function flagOf(value: unknown): boolean | null {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { OperationKinds, TypedChange, TypedKind, TypedResource } from "@osbert/journal";
+import type { OperationKinds, TypedChange, TypedKind } from "@osbert/journal";
 import { readsInterrupted } from "../decisions/interrupted.js";
-import { type InstanceShape, instances } from "../records/instance-record.js";
+import { type InstanceData, type InstanceShape, instances } from "../records/instance-record.js";
 import type { InstanceKindName, Settle } from "./instance-operation.js";
 import { defaultPauses } from "./pauses.js";
 import { runAdopt } from "./run-adopt.js";
@@ -58,10 +58,8 @@ function kind<Name extends InstanceKindName>(
       // It was told to stop while a call was under way: what the broker did is not known.
       const at = isUnanswered ? attempt.since : 0;
       const known = isUnanswered ? { ...data, uncertainSince: { operation: operation.id, at } } : data;
-      return ended(operation.id, isOwn, settle({ ...resource, data: known }, operation, outcome), {
-        ...resource,
-        data: known,
-      });
+      const seen = known === resource.data ? resource : { ...resource, data: known };
+      return ended(operation.id, isOwn ? known : undefined, settle(seen, operation, outcome));
     },
   };
 }
@@ -69,10 +67,12 @@ function kind<Name extends InstanceKindName>(
 /** The mark goes with the end of its operation. */
 function ended(
   operation: string,
-  isOwn: boolean,
+  data: InstanceData | undefined,
   change: TypedChange<InstanceShape>,
-  { data }: TypedResource<InstanceShape>,
 ): TypedChange<InstanceShape> {
-  const parts = { ...change.parts, ...instances.part(`call/${operation}`, null) };
-  return { ...(isOwn && { data }), ...change, parts };
+  const mark = `call/${operation}` as const;
+  const isWhole = change.parts?.[mark] === null && (change.data !== undefined || data === undefined);
+  if (isWhole) return change;
+  const parts = { ...change.parts, ...instances.part(mark, null) };
+  return { ...(data !== undefined && { data }), ...change, parts };
 }

@@ -216,8 +216,13 @@ function provision(
     call: "provision",
     instance: osbId,
     body: `${JSON.stringify(request)}${input.parameters ?? ""}`,
-    send: (client, options) => client.provision(osbId, request, { ...options, ...text }),
-    ahead: (now) => ({ data: { ...now.data, osbId, askedPlan: input.plan } }),
+    send: (client, options) => client.provision(osbId, request, { ...text, ...options }),
+    ahead: ({ data: before }) => {
+      const askedPlan = input.plan;
+      // As with `waitsSince`: what is new comes first.
+      const isNew = before.askedPlan === undefined;
+      return { data: isNew ? { askedPlan, ...before, osbId } : { ...before, osbId, askedPlan } };
+    },
     whenInDoubt: (now, at) => ({ data: { ...now.data, lostCreate: { osbId, at } } }),
     whenConflict: (now) => ({ data: { ...now.data, conflictId: osbId } }),
     isConflictKept: async () => data.conflictId === osbId,

@@ -85,10 +85,10 @@ export async function sendCall<Body extends object>(
         const { data = now.data, parts } = keep(now);
         const ahead = aheadOf(operation, name, mark, data);
         return {
-          parts: { ...parts, ...instances.part(part, mark) },
+          parts: parts === undefined ? instances.part(part, mark) : { ...parts, ...instances.part(part, mark) },
           data: ahead,
-          ...(ahead.osbId !== now.data.osbId && { labels: instanceLabels(ahead) }),
           entries: [{ kind, payload: { ...payload }, operation: operation.id }],
+          ...(ahead.osbId !== now.data.osbId && { labels: instanceLabels(ahead) }),
         };
       },
       { parts: partsOf(call) },
@@ -140,20 +140,20 @@ export async function sendCall<Body extends object>(
     const payload = {
       what: call.what,
       instance: call.instance,
-      ...(call.binding !== undefined && { binding: call.binding }),
-      ...(call.body !== undefined && { bodyHash: hashOf(call.instance, call.body) }),
       attempt: mark.lost + 1,
       requestId,
+      ...(call.binding !== undefined && { binding: call.binding }),
+      ...(call.body !== undefined && { bodyHash: hashOf(call.instance, call.body) }),
     };
     await write(mark, "attempt-started", payload, (kept) => {
       const { data = kept.data, parts } = call.ahead?.(kept) ?? {};
-      return { ...(parts !== undefined && { parts }), data: isThawed ? { ...data, waitsSince: now } : data };
+      return { data: isThawed ? { ...data, waitsSince: now } : data, ...(parts !== undefined && { parts }) };
     });
     // Whoever was stopped in between, and has lost its lease meanwhile, would send what others have found to be lost, and resolved.
     if (ports.journal().now() - now > longestAheadMs) throw later("the mark was too long in coming", 0);
     const identity = identityOf(operation.input);
     const goesOn = unlessOvertaken(signal);
-    const send = (client: Client) => call.send(client, { ...identity, requestId, signal: goesOn });
+    const send = (client: Client) => call.send(client, { requestId, signal: goesOn, ...identity });
     const lostBefore = call.waitWhileBusy !== true && (call.lostBefore === true || mark.lost > 0);
     const came = await callBroker(ports, broker, call.call, send, { signal: goesOn, lostBefore });
     if (came.said.status !== null) heard = { what: call.what, requestId, said: came.said };
