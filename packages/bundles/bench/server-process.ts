@@ -5,9 +5,6 @@ import { fileURLToPath } from "node:url";
 
 const program = fileURLToPath(new URL("./server.js", import.meta.url));
 
-/** As deploy/systemd/osbert-bundles.conf has it. */
-const nodeOptions = ["--max-semi-space-size=8"];
-
 /** A server to be measured, in a process of its own; see server.ts. */
 export class ServerProcess {
   readonly #process: ChildProcess;
@@ -16,9 +13,7 @@ export class ServerProcess {
   readonly #port: Promise<number>;
 
   constructor(...args: readonly string[]) {
-    this.#process = spawn(process.execPath, [...nodeOptions, program, ...args], {
-      stdio: ["pipe", "pipe", "inherit"],
-    });
+    this.#process = spawn(process.execPath, [program, ...args], { stdio: ["pipe", "pipe", "inherit"] });
     const { stdout } = this.#process;
     if (stdout === null) throw new Error("it says nothing");
     this.#lines = createInterface({ input: stdout });

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { createBroker, defineService } from "@osbert/broker";
 import { serve } from "@osbert/broker/http";
 import { type BundleSource, bundleServices, limitJobs, openProcessRunner, type Source } from "@osbert/bundles";
@@ -91,6 +92,8 @@ if (kind === "bare") {
 }
 // They answer by now. `osbert serve` does the same then, and says why.
 setFlagsFromString("--heap-growing-percent=30");
+setFlagsFromString("--expose-gc");
+runInNewContext("gc")();
 process.stdin.on("end", () => process.exit(0)).resume();
 
 /** A source of one bundle, with what it runs. */
