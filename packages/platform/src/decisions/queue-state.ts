@@ -111,8 +111,11 @@ export function withoutHold(holds: Holds, isOver: (reason: HoldReason, operation
   return Object.fromEntries(left.filter(([, reasons]) => reasons.length > 0));
 }
 
+const nothingMoves: Pick<InstanceChange, "hold" | "release"> = {};
+
 /** What the reasons ask of the journal: an operation is held as long as it has one. */
 export function holdChange(queue: readonly QueuedOperation[], holds: Holds): Pick<InstanceChange, "hold" | "release"> {
+  if (queue.length === 0) return nothingMoves;
   const movable = queue.filter(({ cancelled }) => !cancelled);
   const hold = movable.filter(({ id, held, started }) => !held && !started && holds[id] !== undefined);
   const release = movable.filter(({ id, held }) => held && holds[id] === undefined);

@@ -19,7 +19,7 @@ export function nextRevision(
 ): Pick<InstanceData, "revision" | "changes"> {
   const revision = data.revision + 1;
   const change = { revision, at, by: shortened(by, longestSummary), summary: shortened(summary, longestSummary) };
-  return { revision, changes: [...data.changes, change].slice(-rememberedChanges) };
+  return { revision, changes: [...data.changes.slice(1 - rememberedChanges), change] };
 }
 
 /** At most so many UTF-16 units, never half a character. */
