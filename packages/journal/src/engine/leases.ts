@@ -97,8 +97,8 @@ export class Leases {
   }
 
   /**
-   * The same, with what it records of its own. A lease that has just begun, with the due time that stands for it, is left as it is: commits that
-   * follow each other closely need not write both, and an index with them, each time.
+   * The same, with what it records of its own. A lease that has just begun, with the due time that stands for it, is left as it is: to write both
+   * with each of some commits that follow each other costs the store as much as the rest of these.
    */
   goOn(seen: Seen): Tenure {
     const { lease, dueAt } = seen.snapshot?.record ?? { lease: null, dueAt: null };
