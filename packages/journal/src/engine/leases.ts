@@ -19,9 +19,6 @@ export interface LeasePorts {
 
 /** What the store said of a lease counts for so long without asking again: it spares the question where steps follow each other. */
 const trustMs = 1_000;
-/** So long a lease counts as one that has just begun: most of the time in which the store is not asked again is still to come. */
-const freshMs = trustMs / 4;
-const kept: Tenure = { lease: "keep", raisesEpoch: false, dueAt: "keep", wake: false };
 /** Leases are renewed when two thirds of them are left. Of one with so little left that was due before; with so little, it is about to run out. */
 const overdueShare = 0.4;
 const lapsingShare = 0.1;
@@ -94,16 +91,6 @@ export class Leases {
   hold({ now }: Seen): Tenure {
     const until = now + this.#leaseMs;
     return { lease: { owner: this.#owner ?? "", until }, raisesEpoch: false, dueAt: until, wake: false };
-  }
-
-  /**
-   * The same, with what it records of its own. A lease that has just begun, with the due time that stands for it, is left as it is: to write both
-   * with each of some commits that follow each other costs the store as much as the rest of these.
-   */
-  goOn(seen: Seen): Tenure {
-    const { lease, dueAt } = seen.snapshot?.record ?? { lease: null, dueAt: null };
-    const isFresh = lease !== null && lease.owner === this.#owner && seen.now + this.#leaseMs - lease.until < freshMs;
-    return isFresh && dueAt === lease.until ? kept : this.hold(seen);
   }
 
   /**

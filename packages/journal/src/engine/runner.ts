@@ -480,7 +480,7 @@ export class Runner implements AttemptHost {
         draft.heldBy(cell.held.epoch);
         const tenure = () => {
           frees = !this.#hasMore(cell, draft, ending);
-          return frees ? this.#free(draft, seen) : leases.goOn(seen);
+          return frees ? this.#free(draft, seen) : leases.hold(seen);
         };
         return { result: draft, draft, tenure };
       },
