@@ -58,6 +58,7 @@ const slow = [
     "serve",
   ],
   ...["answer-classes", "answers-of-brokers", "waiting", "engine-limits", "wire"],
+  ...["brokers", "flow-operations", "interrupted-creates", "killed-execution", "late-creates", "mixed-replicas"],
 ];
 const leftOut = [
   "tools/**",
