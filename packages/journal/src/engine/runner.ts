@@ -447,7 +447,7 @@ export class Runner implements AttemptHost {
       attempt.interrupt(reason);
       throw reason;
     };
-    const options = { mayGoOn: () => this.#mayGoOn(attempt), ...wanted };
+    const options = { ...wanted, mayGoOn: () => this.#mayGoOn(attempt) };
     await cell.serial(() => this.#write(cell, then === "ends" ? attempt : null, record, options));
     return answer;
   }
