@@ -110,7 +110,7 @@ export class StoreJournal implements Journal {
           return this.#transact(key, decide, how, effect);
         },
         placeFreed: (lane) => this.#shared?.freed(lane),
-        confirmPlace: async (lane) => this.#shared?.confirm(lane),
+        confirmPlace: (lane) => this.#shared?.confirm(lane),
         writer: this.#writer,
         reader: this.#reader,
         cells: this.#cells,
@@ -443,7 +443,8 @@ export class StoreJournal implements Journal {
   #tell(draft: Draft): void {
     const { key } = draft.base;
     // What is about to be gone has no labels any more; what it was is still worth telling.
-    const labels = { ...draft.base.state.labels, ...draft.state.labels };
+    const [before, after] = [draft.base.state.labels, draft.state.labels];
+    const labels = before === after ? after : { ...before, ...after };
     for (const operation of draft.accepted)
       this.#observe({ kind: "accepted", ...factsOf(key, operation, labels), lane: operation.lane });
     for (const { kind, operation } of draft.entries) {

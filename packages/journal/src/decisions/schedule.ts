@@ -22,7 +22,15 @@ export function runnable(state: ResourceState, now: number): readonly OpenOperat
 
 /** Operations that must be ended without running: their time is up, or they were cancelled. */
 export function overdue(state: ResourceState, now: number): readonly OpenOperation[] {
-  return state.open.filter((operation) => operation.cancel !== null || isPast(operation.deadlineAt, now));
+  return state.open.filter((operation) => isOverdue(operation, now));
+}
+
+export function hasOverdue(state: ResourceState, now: number): boolean {
+  return state.open.some((operation) => isOverdue(operation, now));
+}
+
+function isOverdue({ cancel, deadlineAt }: OpenOperation, now: number): boolean {
+  return cancel !== null || isPast(deadlineAt, now);
 }
 
 const never = Number.POSITIVE_INFINITY;
@@ -44,14 +52,10 @@ export function nextLookBeside(
   running: ReadonlySet<string> | ReadonlyMap<string, unknown>,
   now: number,
 ): number | null {
-  const turn = inTurn(state.open).filter(({ id }) => !running.has(id));
-  const rest = state.open.filter(({ id }) => !running.has(id));
+  let next = state.queuedDeadlineAt ?? never;
   // What is ready waits for a place: that comes without a clock.
-  const times = [
-    ...turn.map(({ readyAt }) => (readyAt > now ? readyAt : never)),
-    ...rest.map(({ deadlineAt }) => deadlineAt ?? never),
-  ];
-  const next = Math.min(state.queuedDeadlineAt ?? never, ...times);
+  for (const { id, readyAt } of inTurn(state.open)) if (readyAt > now && !running.has(id)) next = Math.min(next, readyAt);
+  for (const { id, deadlineAt } of state.open) if (!running.has(id)) next = Math.min(next, deadlineAt ?? never);
   return Number.isFinite(next) ? next : null;
 }
 
@@ -74,8 +78,9 @@ export const passedOverLabel: Label = { name: "osbert.passed-over", value: "mayb
 
 export function mayBePassedOver({ open }: ResourceState): boolean {
   if (open.some(({ cancel }) => cancel !== null)) return true;
-  const [first, ...others] = open.length > 1 ? inTurn(open) : [];
-  return others.some(({ lane }) => lane !== first?.lane);
+  if (open.length < 2) return false;
+  const turn = inTurn(open);
+  return turn.some(({ lane }) => lane !== turn[0]?.lane);
 }
 
 export function isPast(time: number | null, now: number): boolean {

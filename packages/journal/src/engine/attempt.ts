@@ -32,7 +32,7 @@ export interface AttemptHost {
   now(): number;
   after(ms: number, wake: () => void): () => void;
   /** Makes sure that the lease is still ours for a while, before an effect. */
-  confirmLease(attempt: Attempt): Promise<void>;
+  confirmLease(attempt: Attempt): Promise<void> | undefined;
   recordStep(attempt: Attempt, name: string, result: Json): Promise<void>;
   describe(attempt: Attempt, description: string): Promise<void>;
   change(attempt: Attempt, change: (resource: Resource) => ResourceChange, options: EffectOptions): Promise<void>;
@@ -342,18 +342,24 @@ export class Attempt {
     const recorded = this.#origin.results.get(name);
     if (recorded !== undefined) return recorded;
     this.#check();
-    await this.#host.confirmLease(this);
+    const confirmed = this.#host.confirmLease(this);
+    if (confirmed !== undefined) await confirmed;
     this.#checkGoesOn();
     this.#host.reached("before step");
     const started = this.#host.now();
-    const idempotencyKey = keyOfStep(this.key, this.operation.id, name);
+    const { key, operation } = this;
     const signal = () => this.#signal;
+    // The key and the signal are made when somebody asks for them: neither is free.
+    let idempotencyKey: string | undefined;
     const step: Step = {
-      idempotencyKey,
+      get idempotencyKey() {
+        idempotencyKey ??= keyOfStep(key, operation.id, name);
+        return idempotencyKey;
+      },
       get signal() {
         return signal();
       },
-      attempt: this.operation.attempts + 1,
+      attempt: operation.attempts + 1,
     };
     const around = this.#around.step(name);
     let kept: Json;
@@ -418,7 +424,8 @@ export class Attempt {
     const started = this.#host.now();
     const [, dueAt = started, looks = 0, since = started] = this.operation.polls?.find(([poll]) => poll === name) ?? [];
     if (dueAt > started) return this.#fallAsleep({ kind: "poll", name, until: dueAt, looks, since });
-    await this.#host.confirmLease(this);
+    const confirmed = this.#host.confirmLease(this);
+    if (confirmed !== undefined) await confirmed;
     this.#checkGoesOn();
     this.#host.reached("before step");
     // Whatever becomes of this look: since when it looks stays.

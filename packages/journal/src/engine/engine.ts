@@ -38,7 +38,7 @@ export interface EnginePorts {
   /** An operation of the lane runs no more. */
   readonly placeFreed: (lane: string) => void;
   /** Makes sure, before something begins in it, that a place in the lane still is one. */
-  readonly confirmPlace: (lane: string) => Promise<void>;
+  readonly confirmPlace: (lane: string) => Promise<void> | undefined;
   /** Changes another resource on behalf of an operation. */
   readonly transact: TransactEffect;
   readonly reached: (point: CrashPoint) => void;

@@ -153,6 +153,11 @@ export class Leases {
     this.drop(cell);
   }
 
+  /** Whether the cell holds a lease by what is known of it, without reading. */
+  isHeld(cell: Cell): boolean {
+    return cell.snapshot !== undefined && this.isOurs(cell, cell.snapshot?.record);
+  }
+
   /** Reads whether the cell's lease still stands, and lets go of it if not. Within the cell's turn. */
   async stands(cell: Cell): Promise<boolean> {
     if (cell.held === undefined) return false;
@@ -211,13 +216,24 @@ export class Leases {
    * Makes sure before an effect that the lease is ours and runs for a while yet. What the store said a moment ago counts; later the store
    * is asked: others may have taken the resource over although the lease has not run out, because the store lost sight of this engine
    * before it noticed, and after a pause of the whole process, or of the whole machine, no clock here tells that it is over.
+   * Answers what to wait for, if there is anything: most steps follow each other at once.
    */
-  async confirm(cell: Cell, attempt: Attempt, options: WriteOptions): Promise<void> {
-    const marginMs = Math.min(1_000, this.#leaseMs / 5);
-    const runsFor = (ms: number) => cell.held !== undefined && cell.held.until - this.#ports.time.now() > ms;
+  confirm(cell: Cell, attempt: Attempt, options: () => WriteOptions): Promise<void> | undefined {
     // Each time that the store vouches for a lease it lasts its whole length again, so what is left of it tells how long ago that was.
-    if (runsFor(Math.max(marginMs, this.#leaseMs - trustMs))) return;
-    for (let tries = 0; tries === 0 || !runsFor(marginMs); tries++) {
+    const isTrusted = this.#runsFor(cell, Math.max(this.#marginMs, this.#leaseMs - trustMs));
+    return isTrusted ? undefined : this.#ask(cell, attempt, options());
+  }
+
+  get #marginMs(): number {
+    return Math.min(1_000, this.#leaseMs / 5);
+  }
+
+  #runsFor({ held }: Cell, ms: number): boolean {
+    return held !== undefined && held.until - this.#ports.time.now() > ms;
+  }
+
+  async #ask(cell: Cell, attempt: Attempt, options: WriteOptions): Promise<void> {
+    for (let tries = 0; tries === 0 || !this.#runsFor(cell, this.#marginMs); tries++) {
       // Looked at again after each answer: it may have come so late that what it says is over, too.
       if (tries === mostConfirmations) {
         throw new JournalError("store-unavailable", "the store answers more slowly than a lease lasts");

@@ -3,6 +3,8 @@ import type { Draft } from "../decisions/draft.js";
 import { runnable } from "../decisions/schedule.js";
 import { withoutHurry } from "../decisions/waits.js";
 import { becauseOf } from "../operation.js";
+import type { ResourceState } from "../state.js";
+import type { StoredRecord } from "../store.js";
 import type { Cell } from "./cell.js";
 import type { StoreTime } from "./time.js";
 
@@ -16,6 +18,11 @@ export interface LostRunnersPorts {
 /** So many runners in a row that recorded nothing: what they ran is tried later, or it takes every process down with it. */
 const lostRunnersBeforeBackoff = 20;
 
+/** Whether so many runners in a row have recorded nothing that what they ran may have taken them down. */
+export function mayBePoisonous({ epoch }: StoredRecord, { heldEpoch }: ResourceState): boolean {
+  return epoch - heldEpoch >= lostRunnersBeforeBackoff;
+}
+
 /** Tells from a record how many runners in a row have recorded nothing, and does something about it. */
 export class LostRunners {
   readonly #ports: LostRunnersPorts;
@@ -28,7 +35,7 @@ export class LostRunners {
   async backOffIfPoisonous(cell: Cell): Promise<void> {
     if (!cell.snapshot || cell.held === undefined || cell.attempts.size > 0) return;
     const { record, state } = cell.snapshot;
-    if (record.epoch - state.heldEpoch < lostRunnersBeforeBackoff) return;
+    if (!mayBePoisonous(record, state)) return;
     const suspects = runnable(state, this.#now());
     if (suspects.length === 0) return;
     await this.#ports.write(cell, (draft) => {

@@ -3,7 +3,7 @@ import { decideRetry, messageOf } from "../decisions/decide-retry.js";
 import type { Draft } from "../decisions/draft.js";
 import { partsToSettle, rulesOf } from "../decisions/kind.js";
 import type { Retention } from "../decisions/retention.js";
-import { nextLook, nextLookBeside, overdue, runnable } from "../decisions/schedule.js";
+import { hasOverdue, isPast, nextLook, nextLookBeside, runnable } from "../decisions/schedule.js";
 import { Interrupted, JournalError, Permanent } from "../errors.js";
 import type { Json } from "../json.js";
 import { type CrashPoint, factsOf, type Observe } from "../observe.js";
@@ -18,7 +18,7 @@ import type { Cell, Cells } from "./cell.js";
 import { type Effect, effectPart, outlivedNotes } from "./effects.js";
 import type { Lanes } from "./lanes.js";
 import type { Leases } from "./leases.js";
-import { LostRunners } from "./lost-runners.js";
+import { LostRunners, mayBePoisonous } from "./lost-runners.js";
 import type { EffectOptions, OperationKind, Step, TransactEffectOptions } from "./operation-kind.js";
 import { type Origin, originFrom, originSeqs, resultsFrom } from "./origin.js";
 import { Overdue, pastDeadline } from "./overdue.js";
@@ -64,7 +64,7 @@ export interface RunnerPorts {
   /** Someone has to look for due work by then. */
   readonly lookBy: (at: number | null) => void;
   /** Makes sure that a place in the lane still is one, before something begins in it; if not, `lanes` knows. */
-  readonly confirmPlace: (lane: string) => Promise<void>;
+  readonly confirmPlace: (lane: string) => Promise<void> | undefined;
   /** A place in a lane has become free. */
   readonly freed: (lane: string) => void;
   /** Keeps work in sight until it is over, with the cell in use; errors of it are dealt with there. */
@@ -104,13 +104,10 @@ export class Runner implements AttemptHost {
     const { leases, lanes, mayBegin, freed, lookBy } = this.#ports;
     let spare = place;
     try {
-      if (!(await leases.stands(cell))) return;
+      if (!leases.isHeld(cell) && !(await leases.stands(cell))) return;
       this.#interruptEnded(cell);
-      await this.#overdue.end(cell);
-      await this.#overdue.endQueued(cell);
-      await this.#overdue.end(cell);
-      await this.#pruner.pruneIfDue(cell);
-      await this.#lostRunners.backOffIfPoisonous(cell);
+      // Asked first: most resources need none of it, and five answers that there is nothing to do are not free.
+      if (this.#isUntidy(cell)) await this.#tidy(cell);
       if (cell.held === undefined || cell.snapshot === null || cell.snapshot === undefined) return;
       const { state } = cell.snapshot;
       let hungryFor: Map<string, number> | undefined;
@@ -142,6 +139,23 @@ export class Runner implements AttemptHost {
     } finally {
       if (spare !== null) freed(spare);
     }
+  }
+
+  #isUntidy({ snapshot }: Cell): boolean {
+    if (!snapshot) return false;
+    const { state, record } = snapshot;
+    const now = this.now();
+    const isDue = isPast(state.queuedDeadlineAt, now) || isPast(state.pruneAt, now) || hasOverdue(state, now);
+    return isDue || mayBePoisonous(record, state);
+  }
+
+  /** What is due on a resource besides running, before anything runs. */
+  async #tidy(cell: Cell): Promise<void> {
+    await this.#overdue.end(cell);
+    await this.#overdue.endQueued(cell);
+    await this.#overdue.end(cell);
+    await this.#pruner.pruneIfDue(cell);
+    await this.#lostRunners.backOffIfPoisonous(cell);
   }
 
   /** How many operations of resources that are held wait for a place in the lane. */
@@ -196,8 +210,10 @@ export class Runner implements AttemptHost {
     return this.#ports.after(ms, wake);
   }
 
-  async confirmLease(attempt: Attempt): Promise<void> {
-    await this.#ports.leases.confirm(this.#cellOf(attempt), attempt, { mayGoOn: () => this.#mayGoOn(attempt) });
+  confirmLease(attempt: Attempt): Promise<void> | undefined {
+    return this.#ports.leases.confirm(this.#cellOf(attempt), attempt, () => ({
+      mayGoOn: () => this.#mayGoOn(attempt),
+    }));
   }
 
   async recordStep(attempt: Attempt, name: string, result: Json): Promise<void> {
@@ -306,10 +322,12 @@ export class Runner implements AttemptHost {
     const read = () => store.entries(cell.key, { kind: "numbers", seqs: originSeqs(operation) });
     const origin = given ?? originFrom(await writer.persist("read", read), operation);
     // Between the claim and here the whole process may have stood still: then another one may have run it, and even ended it.
-    await this.confirmLease(attempt);
+    const confirmed = this.confirmLease(attempt);
+    if (confirmed !== undefined) await confirmed;
     if (attempt.interrupted?.why === "lease-lost") return;
     // It was given a place before all that. What the place stood on may be another process's by now; then it waits for the next one.
-    await confirmPlace(operation.lane);
+    const placed = confirmPlace(operation.lane);
+    if (placed !== undefined) await placed;
     if (!lanes.mayBegin(operation.lane)) return;
     reached("before attempt");
     // The own members first: what is added behind a spread costs as much as ten that are copied.
@@ -511,7 +529,7 @@ export class Runner implements AttemptHost {
     if (ending === null) return true;
     for (const attempt of cell.attempts.values()) if (attempt !== ending) return true;
     const now = this.now();
-    return this.#ports.mayBegin() && (runnable(draft.state, now).length > 0 || overdue(draft.state, now).length > 0);
+    return this.#ports.mayBegin() && (runnable(draft.state, now).length > 0 || hasOverdue(draft.state, now));
   }
 
   #free(draft: Draft, { now }: Seen): Tenure {

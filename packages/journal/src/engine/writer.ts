@@ -13,7 +13,7 @@ import { behindReserved, isReserved } from "../names.js";
 import type { Observe } from "../observe.js";
 import type { OpenOperation } from "../operation.js";
 import { emptyState, type ResourceState, stateOf } from "../state.js";
-import type { Change, Label, Lease, Store, StoredPart, StoredRecord } from "../store.js";
+import type { Change, CommitOutcome, Label, Lease, Store, StoredPart, StoredRecord } from "../store.js";
 import type { Cell, Snapshot } from "./cell.js";
 import { type Behind, operationsIn, readWithQueue } from "./read-with-queue.js";
 import type { StoreTime } from "./time.js";
@@ -180,28 +180,40 @@ export class Writer {
   }
 
   /** Calls the store until it answers, as long as the options allow. */
-  async persist<T>(doing: string, ask: () => Promise<T>, options: WriteOptions = {}): Promise<T> {
-    for (let failures = 1; ; failures++) {
-      if (this.#ports.isStopped()) throw new JournalError("stopped");
+  async persist<T>(doing: string, ask: () => Promise<T>, options: WriteOptions = {}, failed = 0): Promise<T> {
+    for (let failures = failed + 1; ; failures++) {
+      this.#checkStopped();
       try {
         const answer = await ask();
-        if (this.#failing) {
-          this.#failing = false;
-          this.#ports.observe({ kind: "store answered again", doing });
-        }
+        this.#answered(doing);
         return answer;
       } catch (error) {
-        if (!(error instanceof JournalError && error.code === "store-unavailable")) throw error;
-        if (!this.#failing) {
-          this.#failing = true;
-          this.#ports.observe({ kind: "store failed", doing, error });
-        }
-        const refusal = options.mayGoOn?.();
-        if (refusal !== undefined) throw refusal;
-        this.#checkGiveUp(options, "store-unavailable", error);
-        await this.#pause(failures, options.giveUpAt);
+        await this.#failed(doing, error, failures, options);
       }
     }
+  }
+
+  #checkStopped(): void {
+    if (this.#ports.isStopped()) throw new JournalError("stopped");
+  }
+
+  #answered(doing: string): void {
+    if (!this.#failing) return;
+    this.#failing = false;
+    this.#ports.observe({ kind: "store answered again", doing });
+  }
+
+  /** Waits before the next try, or throws if there is none. */
+  async #failed(doing: string, error: unknown, failures: number, options: WriteOptions): Promise<void> {
+    if (!(error instanceof JournalError && error.code === "store-unavailable")) throw error;
+    if (!this.#failing) {
+      this.#failing = true;
+      this.#ports.observe({ kind: "store failed", doing, error });
+    }
+    const refusal = options.mayGoOn?.();
+    if (refusal !== undefined) throw refusal;
+    this.#checkGiveUp(options, "store-unavailable", error);
+    await this.#pause(failures, options.giveUpAt);
   }
 
   async #read(cell: Cell, parts: readonly string[], behind: Behind, options: WriteOptions): Promise<PartsRead> {
@@ -284,20 +296,32 @@ export class Writer {
    * committed (the entry carries its token) or that someone else was faster. Of a change without entries nothing tells which.
    */
   async #commit(change: Change, options: WriteOptions): Promise<Committed> {
-    let asked = 0;
-    let askedAt = 0;
-    const ask = () => {
-      asked++;
-      askedAt = this.#ports.time.asks();
-      return this.#ports.store.commit(change);
-    };
-    const outcome = await this.persist("commit", ask, options);
-    if (outcome.kind === "committed") {
-      this.#ports.time.learn(outcome.at, askedAt);
-      return { kind: "committed", certain: true };
+    const { store, time } = this.#ports;
+    // Every change comes by here: what `persist` does for a first answer is done without it.
+    this.#checkStopped();
+    let askedAt = time.asks();
+    let outcome: CommitOutcome;
+    try {
+      outcome = await store.commit(change);
+      this.#answered("commit");
+      if (outcome.kind === "committed") {
+        time.learn(outcome.at, askedAt);
+        return committedSurely;
+      }
+      return { kind: "conflict", mayBeMade: false };
+    } catch (error) {
+      await this.#failed("commit", error, 1, options);
     }
-    // It is asked again only where an answer was lost.
-    if (asked === 1) return { kind: "conflict", mayBeMade: false };
+    const ask = () => {
+      askedAt = time.asks();
+      return store.commit(change);
+    };
+    outcome = await this.persist("commit", ask, options, 1);
+    if (outcome.kind === "committed") {
+      time.learn(outcome.at, askedAt);
+      return committedSurely;
+    }
+    // An answer was lost.
     if (change.entries.length === 0) return { kind: "conflict", mayBeMade: true };
     const first = (change.expected?.seq ?? 0) + 1;
     const read = () => this.#ports.store.entries(change.key, { kind: "numbers", seqs: [first] });
@@ -324,6 +348,8 @@ export class Writer {
 type Committed =
   | { readonly kind: "committed"; readonly certain: boolean }
   | { readonly kind: "conflict"; readonly mayBeMade: boolean };
+
+const committedSurely: Committed = { kind: "committed", certain: true };
 
 interface PartsRead {
   readonly texts: ReadonlyMap<string, string | null>;

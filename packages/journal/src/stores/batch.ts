@@ -4,9 +4,9 @@ export interface BatcherOptions<Item, Result> {
   /**
    * Carries out one batch. Answers one result an item, in the order of the items. If it rejects, each item of the
    * batch is rejected with that error; other batches are not touched. What concerns one item alone belongs into its
-   * result.
+   * result; a result that is an error rejects that item.
    */
-  readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly run: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>;
   /** At most so many items in a batch. */
   readonly maxItems: number;
   /** At most so many batches under way. Default 1. */
@@ -22,6 +22,12 @@ export interface BatcherOptions<Item, Result> {
    */
   readonly weightOf?: (item: Item) => number;
   readonly maxWeight?: number;
+  /**
+   * Whether so many that are ready go as one batch for each free place, instead of all with the first. Callers that all ride one batch
+   * are all answered at once, and ask again at once: then either they work or the store does, never both. Two batches keep both busy,
+   * at the price of one more durable write. Default: no.
+   */
+  readonly alternates?: (ready: number) => boolean;
   /** Says of an error that it is the affair of one item, and that nothing was done: each item of the batch is then run by itself. */
   readonly isOfOne?: (error: unknown) => boolean;
 }
@@ -102,16 +108,23 @@ class GroupBatcher<Item, Result> implements Batcher<Item, Result> {
    * that were read from other sockets in the same turn, come along instead of finding that a batch of one has left.
    */
   #schedule(): void {
-    if (this.#scheduled || this.#ready.length === 0 || this.#underWay >= (this.#options.inFlight ?? 1)) return;
+    if (this.#scheduled || this.#ready.length === 0 || this.#free <= 0) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      while (this.#ready.length > 0 && this.#underWay < (this.#options.inFlight ?? 1)) void this.#run(this.#take());
+      for (let free = this.#free; this.#ready.length > 0 && free > 0; free--) void this.#run(this.#take(free));
     });
   }
 
-  #take(): Waiting<Item, Result>[] {
-    const { maxItems, maxWeight = Number.POSITIVE_INFINITY } = this.#options;
+  get #free(): number {
+    return (this.#options.inFlight ?? 1) - this.#underWay;
+  }
+
+  #take(free: number): Waiting<Item, Result>[] {
+    const { alternates, maxWeight = Number.POSITIVE_INFINITY } = this.#options;
+    const ready = this.#ready.length;
+    const share = free > 1 && alternates?.(ready) ? Math.ceil(ready / free) : ready;
+    const maxItems = Math.min(share, this.#options.maxItems);
     const batch: Waiting<Item, Result>[] = [];
     let weight = 0;
     for (let next = this.#ready.peek(); next !== undefined && batch.length < maxItems; next = this.#ready.peek()) {
@@ -129,7 +142,7 @@ class GroupBatcher<Item, Result> implements Batcher<Item, Result> {
     try {
       const results = await this.#options.run(batch.map(({ item }) => item));
       if (results.length !== batch.length) throw new Error(`${results.length} results for a batch of ${batch.length}`);
-      batch.forEach(({ resolve }, index) => resolve(results[index] as Result));
+      for (const [index, waiting] of batch.entries()) answer(waiting, results[index]);
     } catch (reason) {
       if (batch.length > 1 && this.#options.isOfOne?.(reason)) await this.#runEach(batch);
       else for (const { reject } of batch) reject(reason);
@@ -142,8 +155,8 @@ class GroupBatcher<Item, Result> implements Batcher<Item, Result> {
 
   /** One after the other: each may be the one that fails. */
   async #runEach(batch: readonly Waiting<Item, Result>[]): Promise<void> {
-    for (const { item, resolve, reject } of batch) {
-      await this.#options.run([item]).then(([result]) => resolve(result as Result), reject);
+    for (const waiting of batch) {
+      await this.#options.run([waiting.item]).then(([result]) => answer(waiting, result), waiting.reject);
     }
   }
 
@@ -156,6 +169,11 @@ class GroupBatcher<Item, Result> implements Batcher<Item, Result> {
   #answerIdle(): void {
     if (this.#waiting === 0 && this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
+}
+
+function answer<Item, Result>({ resolve, reject }: Waiting<Item, Result>, result: Result | Error | undefined): void {
+  if (result instanceof Error) reject(result);
+  else resolve(result as Result);
 }
 
 /** First in, first out, in constant time; Array.shift moves everything behind it. */

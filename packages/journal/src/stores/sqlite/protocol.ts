@@ -29,12 +29,17 @@ export type ToWriter =
 
 /**
  * From the writer. Batches are answered in their order, once what they did is durable, with how many transactions
- * wrote.
+ * wrote, and how long the last of them took to become durable.
  */
 export type FromWriter =
   | { readonly kind: "ready"; readonly clockMark: number }
   | { readonly kind: "not ready"; readonly failure: WriterFailure }
-  | { readonly kind: "done"; readonly answers: readonly WriterAnswer[]; readonly transactions: number };
+  | {
+      readonly kind: "done";
+      readonly answers: readonly WriterAnswer[];
+      readonly transactions: number;
+      readonly flushMs: number;
+    };
 
 /** What the writer is started with. */
 export interface WriterSettings {

@@ -43,18 +43,22 @@ const mostBytes = 4_194_304;
 /** While one batch is written, the next is already on its way. */
 const underWay = 2;
 
-/** What a request was answered, and the time that it was carried out at. */
-interface Settled {
-  readonly answer: WriterAnswer;
-  readonly now: number;
-}
+/**
+ * Fewer than this go together in any case. More go as two batches, so that what follows from one is made ready while the other is written,
+ * if a durable write takes less than the making ready: at least so much for each. On a slow disk it does not, and one write serves all.
+ */
+const fewestToAlternate = 16;
+const readiedInMs = 0.02;
+
+/** An answer of the writer, but to a commit, which is answered as the contract says: commits are nearly all of the traffic. */
+type Answer = Exclude<WriterAnswer, { readonly failed: unknown }>;
 
 interface Opened {
   readonly clock: () => number;
   readonly reader: Reader;
   readonly recent: Recent;
   readonly writer: WriterThread;
-  readonly group: Batcher<Request, Settled>;
+  readonly group: Batcher<Request, CommitOutcome | Answer>;
   readonly letGo: () => void;
 }
 
@@ -71,6 +75,8 @@ export class EmbeddedStore implements SqliteStore {
   #woken: { readonly what: Woken; readonly key: string | undefined }[] = [];
   #requests = 0;
   #transactions = 0;
+  /** How long a durable write takes here. */
+  #flushMs = Number.POSITIVE_INFINITY;
 
   constructor(path: string, options: SqliteStoreOptions) {
     if (path === ":memory:" || path === "") {
@@ -152,23 +158,19 @@ export class EmbeddedStore implements SqliteStore {
     return this.#read((reader) => reader.backlog(request, this.#use().clock()));
   }
 
-  async commit(change: Change): Promise<CommitOutcome> {
-    const { answer, now } = carriedOut(await this.#use().group.add({ kind: "commit", change }));
-    if (answer !== true) return { kind: "conflict" };
-    if (change.wake) this.#wake("work");
-    if (change.followed) this.#wake("value", change.key);
-    return { kind: "committed", at: now };
+  commit(change: Change): Promise<CommitOutcome> {
+    return this.#ask<CommitOutcome>({ kind: "commit", change });
   }
 
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const { owner, leaseMs, limit, laneRoom, rooms } = request;
-    return (await this.#ask({ kind: "claim", owner, leaseMs, limit, laneRoom, rooms })).answer as ClaimAnswer;
+    return this.#ask<ClaimAnswer>({ kind: "claim", owner, leaseMs, limit, laneRoom, rooms });
   }
 
   async renew(owner: string, held: readonly Held[], leaseMs: number): Promise<readonly string[]> {
     if (held.length === 0) return [];
     const asked = held.map(({ key, epoch }) => ({ key, epoch }));
-    return (await this.#ask({ kind: "renew", owner, held: asked, leaseMs })).answer as readonly string[];
+    return this.#ask<readonly string[]>({ kind: "renew", owner, held: asked, leaseMs });
   }
 
   async heldBy(owner: string, page: HeldPage): Promise<readonly string[]> {
@@ -193,7 +195,7 @@ export class EmbeddedStore implements SqliteStore {
 
   /** The file has one owner process, and this is it: whoever does not attend here is dead. */
   async reap(_owner: string): Promise<number> {
-    const freed = (await this.#ask({ kind: "reap", living: [...this.#living] })).answer as number;
+    const freed = await this.#ask<number>({ kind: "reap", living: [...this.#living] });
     if (freed > 0) this.#wake("work");
     return freed;
   }
@@ -203,7 +205,7 @@ export class EmbeddedStore implements SqliteStore {
   }
 
   async remove(key: string, { seq, epoch }: Expected): Promise<boolean> {
-    return (await this.#ask({ kind: "remove", key, expected: { seq, epoch } })).answer as boolean;
+    return this.#ask<boolean>({ kind: "remove", key, expected: { seq, epoch } });
   }
 
   async setAside(key: string): Promise<void> {
@@ -217,7 +219,7 @@ export class EmbeddedStore implements SqliteStore {
 
   async replaceTexts(key: string, replacements: readonly TextReplacement[]): Promise<number> {
     if (replacements.length === 0) return 0;
-    return (await this.#ask({ kind: "replace texts", key, replacements })).answer as number;
+    return this.#ask<number>({ kind: "replace texts", key, replacements });
   }
 
   onWake(listener: WakeListener): () => void {
@@ -253,12 +255,17 @@ export class EmbeddedStore implements SqliteStore {
     }
   }
 
-  async #ask(request: Request): Promise<Settled> {
-    return carriedOut(await this.#use().group.add(request));
+  /** Each kind of request has its kind of answer. Not an async function: every commit comes by here. */
+  #ask<Expected extends CommitOutcome | Answer>(request: Request): Promise<Expected> {
+    try {
+      return this.#use().group.add(request) as Promise<Expected>;
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
   }
 
-  #groupFor(writer: WriterThread, clock: () => number, recent: Recent): Batcher<Request, Settled> {
-    const run = async (requests: readonly Request[]): Promise<readonly Settled[]> => {
+  #groupFor(writer: WriterThread, clock: () => number, recent: Recent): Opened["group"] {
+    const run = async (requests: readonly Request[]): Promise<readonly (CommitOutcome | Answer | Error)[]> => {
       const items: (Cell | OtherRequest)[] = [];
       for (const request of requests) {
         recent.begin(request);
@@ -266,7 +273,7 @@ export class EmbeddedStore implements SqliteStore {
         else items.push(request);
       }
       const now = clock();
-      const { answers, transactions } = await writer.run({ kind: "batch", now, items }).catch((error: unknown) => {
+      const { answers, transactions, flushMs } = await writer.run({ kind: "batch", now, items }).catch((error: unknown) => {
         // Nobody knows what of it was carried out.
         for (const request of requests) recent.note(request, undefined);
         throw error;
@@ -274,16 +281,31 @@ export class EmbeddedStore implements SqliteStore {
       for (const [index, request] of requests.entries()) recent.note(request, answers[index]);
       this.#requests += requests.length;
       this.#transactions += transactions;
-      return answers.map((answer) => ({ answer, now }));
+      // What it takes when nothing else is in its way; what was measured once is believed less and less.
+      if (transactions > 0) this.#flushMs = Math.min(flushMs, this.#flushMs * 1.05);
+      const committed: CommitOutcome = { kind: "committed", at: now };
+      return answers.map((answer, index) => {
+        if (typeof answer === "object" && "failed" in answer) return errorOf(answer.failed);
+        const request = requests[index];
+        if (request?.kind !== "commit") return answer;
+        if (answer !== true) return conflict;
+        if (request.change.wake) this.#wake("work");
+        if (request.change.followed) this.#wake("value", request.change.key);
+        return committed;
+      });
     };
-    return batcher({ run, maxItems: mostRequests, maxWeight: mostBytes, weightOf: requestWeight, inFlight: underWay });
+    return batcher({
+      run,
+      maxItems: mostRequests,
+      maxWeight: mostBytes,
+      weightOf: requestWeight,
+      inFlight: underWay,
+      alternates: (ready) => ready >= fewestToAlternate && this.#flushMs < ready * readiedInMs,
+    });
   }
 }
 
-function carriedOut(settled: Settled): Settled {
-  if (typeof settled.answer === "object" && "failed" in settled.answer) throw errorOf(settled.answer.failed);
-  return settled;
-}
+const conflict: CommitOutcome = { kind: "conflict" };
 
 function requestWeight(request: Request): number {
   if (request.kind === "commit") return weightOf(request.change);

@@ -25,6 +25,7 @@ export class Writer {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #appended: (pages: number) => void;
   #transactions = 0;
+  #flushMs = 0;
 
   constructor(database: Connection, settings: WriterSettings, appended: (pages: number) => void) {
     this.#appended = appended;
@@ -51,7 +52,8 @@ export class Writer {
   run({ items, now }: Batch): Extract<FromWriter, { kind: "done" }> {
     const works = workOf(items);
     this.#transactions = 0;
-    return { kind: "done", answers: this.#runTogether(works, now), transactions: this.#transactions };
+    const answers = this.#runTogether(works, now);
+    return { kind: "done", answers, transactions: this.#transactions, flushMs: this.#flushMs };
   }
 
   #runTogether(works: readonly Work[], now: number): readonly WriterAnswer[] {
@@ -73,7 +75,9 @@ export class Writer {
       const hasChanged = answers.some(tellsOfChange);
       // With what it stamps, or the next start could go back behind a time that was already given out.
       if (hasChanged && this.#settings.marksClock) setMark.run(now, now);
+      const before = performance.now();
       commit.run();
+      this.#flushMs = performance.now() - before;
       if (hasChanged) {
         this.#transactions++;
         this.#appended(pagesOf(works));
