@@ -10,7 +10,7 @@ export interface Resource {
   /** Those of the wanted parts that exist. */
   readonly parts: ReadonlyMap<string, Json>;
   /**
-   * The first open operations, in their order: all of them if none is `queued`, else at least 32. Behind them, those about the wanted parts, or all
+   * The first open operations, in their order: all of them if none is `queued`, else those in turn, of which there may be 32, and a few more. Behind them, those about the wanted parts, or all
    * others, as it was asked for.
    */
   readonly open: readonly ListedOperation[];

@@ -137,3 +137,34 @@ test("a hot key with very many items waiting does not slow the others down", asy
   await Promise.all(hot);
   expect(order).toEqual(Array.from({ length: 20_000 }, (_, index) => `a${index}`));
 });
+
+test("many that are ready alternate where that is worth it: one batch for each free place", async () => {
+  const { batches, run, items } = manualRun();
+  const group = batcher({ run, maxItems: 10, inFlight: 2, alternates: (ready) => ready >= 4 });
+  for (const item of ["a", "b", "c", "d", "e"]) void group.add(item);
+  await turn();
+  expect(items()).toEqual(["a b c", "d e"]);
+  for (const item of ["f", "g", "h", "i"]) void group.add(item);
+  batches[0]?.end();
+  await turn();
+  await turn();
+  // One place is free: all that are ready go, the other half is still under way.
+  expect(items()).toEqual(["a b c", "d e", "f g h i"]);
+  batches[1]?.end();
+  batches[2]?.end();
+  await group.idle();
+  for (const item of ["j", "k"]) void group.add(item);
+  await turn();
+  expect(items().at(-1)).toBe("j k");
+});
+
+test("a result that is an error rejects its item and no other", async () => {
+  const run = async (items: readonly string[]) => items.map((item) => (item === "b" ? new Error("not b") : `${item}!`));
+  const group = batcher<string, string>({ run, maxItems: 10 });
+  const answers = await Promise.allSettled(["a", "b", "c"].map((item) => group.add(item)));
+  expect(answers.map((answer) => (answer.status === "fulfilled" ? answer.value : String(answer.reason)))).toEqual([
+    "a!",
+    "Error: not b",
+    "c!",
+  ]);
+});

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Draft, type DraftBase } from "../src/decisions/draft.js";
 import { NeedsParts } from "../src/decisions/draft-parts.js";
 import {
+  exclusiveWindow,
   mostEnds,
   mostInRecord,
   queuedOperation,
@@ -88,13 +89,16 @@ describe("accept", () => {
     ]);
   });
 
-  test("beyond the window operations wait in parts, in their order", () => {
+  test.each([
+    ["exclusive", exclusiveWindow],
+    ["shared", windowSize],
+  ] as const)("beyond the window %s operations wait in parts, in their order", (mode, window) => {
     const draft = draftOf();
-    draft.apply({ accept: Array.from({ length: windowSize + 3 }, () => ({ kind: "job" })) }, ann);
-    expect([draft.state.open.length, draft.state.queued, draft.parts.put.size]).toEqual([windowSize, 3, 3]);
+    draft.apply({ accept: Array.from({ length: window + 3 }, () => ({ kind: "job", mode })) }, ann);
+    expect([draft.state.open.length, draft.state.queued, draft.parts.put.size]).toEqual([window, 3, 3]);
     const ids = [...draft.parts.put.keys()];
     expect(ids).toEqual([...ids].sort());
-    expect(ids[0]).toBe(queuePartId(draft.accepted[windowSize] as OpenOperation));
+    expect(ids[0]).toBe(queuePartId(draft.accepted[window] as OpenOperation));
     expect(ids.every((id) => id.startsWith(queuePrefix))).toBe(true);
   });
 
@@ -380,12 +384,33 @@ describe("those that wait in parts", () => {
 });
 
 describe("refill", () => {
-  test("the window takes as many as it has room for, from the front", () => {
-    const waiting = Array.from({ length: windowSize }, (_, index) => operation(`${100 + index}-q`));
-    const draft = draftOf({ state: stateOf("x1 x2", { queued: windowSize }) });
+  const refilled = (first: readonly OpenOperation[], waiting: readonly OpenOperation[]) => {
+    const draft = draftOf({ state: { ...emptyState, open: first, queued: waiting.length } });
+    const { wantsRefill, mostToRefill } = draft.operations;
     draft.operations.refill(waiting.map((one) => ({ id: queuePartId(one), body: JSON.stringify(one) })));
-    expect([draft.state.open.length, draft.state.queued]).toEqual([windowSize, 2]);
-    expect(names(draft.state.open.slice(0, 4))).toBe("x1 x2 100-q 101-q");
-    expect(draft.parts.deleted.size).toBe(windowSize - 2);
+    return { wantsRefill, mostToRefill, open: draft.state.open, queued: draft.state.queued, parts: draft.parts };
+  };
+  const many = (length: number, mode: OpenOperation["mode"]) =>
+    Array.from({ length }, (_, index) => operation(`${100 + index}-q`, { mode }));
+
+  test("the window takes as many as it has room for, from the front", () => {
+    const { wantsRefill, mostToRefill, open, queued, parts } = refilled(
+      [operation("1-x"), operation("2-x")],
+      many(windowSize, "exclusive"),
+    );
+    expect([wantsRefill, mostToRefill]).toEqual([true, exclusiveWindow - 2]);
+    expect([open.length, queued]).toEqual([exclusiveWindow, windowSize - exclusiveWindow + 2]);
+    expect(names(open.slice(0, 4))).toBe("1-x 2-x 100-q 101-q");
+    expect(parts.deleted.size).toBe(exclusiveWindow - 2);
+  });
+
+  test("shared ones come in until the record is full, or up to the first exclusive one", () => {
+    const shared = refilled([operation("1-x", { mode: "shared" })], many(windowSize, "shared"));
+    expect([shared.mostToRefill, shared.open.length, shared.queued]).toEqual([windowSize - 1, windowSize, 1]);
+    const waiting = [...many(10, "shared"), operation("200-q"), operation("201-q", { mode: "shared" })];
+    const mixed = refilled([operation("1-x", { mode: "shared" })], waiting);
+    expect([mixed.open.at(-1)?.id, mixed.open.length, mixed.queued]).toEqual(["200-q", 12, 1]);
+    // What waits behind an exclusive one is not asked for again and again while the shared ones before it end.
+    expect(refilled(mixed.open, many(5, "shared")).wantsRefill).toBe(false);
   });
 });

@@ -13,8 +13,9 @@ export class NeedsParts {
 
 /** The parts of a resource in the making of one change: as they were read, and what becomes of them. */
 export class DraftParts {
-  readonly put = new Map<string, string>();
-  readonly deleted = new Set<string>();
+  /** Made when there is something for them: most changes leave all parts as they are. */
+  #put: Map<string, string> | undefined;
+  #deleted: Set<string> | undefined;
   readonly #read: ReadonlyMap<string, string | null>;
   readonly #hasQueue: boolean;
 
@@ -22,6 +23,14 @@ export class DraftParts {
   constructor(read: ReadonlyMap<string, string | null>, hasQueue: boolean) {
     this.#read = read;
     this.#hasQueue = hasQueue;
+  }
+
+  get put(): ReadonlyMap<string, string> {
+    return this.#put ?? nonePut;
+  }
+
+  get deleted(): ReadonlySet<string> {
+    return this.#deleted ?? noneDeleted;
   }
 
   /** What is needed is asked for at once: each time that something is missing is a read and a new draft. */
@@ -56,18 +65,20 @@ export class DraftParts {
     const text = toJsonText(value, limits.jsonBytes, `the part ${JSON.stringify(id)}`);
     this.writeText(id, text);
     // What stands there already is not written again: the end of an operation often leaves its part as it is.
-    if (this.#read.get(id) === text) this.put.delete(id);
+    if (this.#read.get(id) === text) this.#put?.delete(id);
   }
 
   /** A part of the journal's own. */
   writeText(id: string, text: string): void {
-    this.deleted.delete(id);
-    this.put.set(id, text);
+    this.#deleted?.delete(id);
+    this.#put ??= new Map();
+    this.#put.set(id, text);
   }
 
   remove(id: string): void {
-    this.put.delete(id);
-    this.deleted.add(id);
+    this.#put?.delete(id);
+    this.#deleted ??= new Set();
+    this.#deleted.add(id);
   }
 
   #isKnown(id: string): boolean {
@@ -77,13 +88,14 @@ export class DraftParts {
 
   /** Answers how to go back to what it is now. */
   mark(): () => void {
-    const put = [...this.put];
-    const deleted = [...this.deleted];
+    const put = this.#put && new Map(this.#put);
+    const deleted = this.#deleted && new Set(this.#deleted);
     return () => {
-      this.put.clear();
-      for (const [id, body] of put) this.put.set(id, body);
-      this.deleted.clear();
-      for (const id of deleted) this.deleted.add(id);
+      this.#put = put;
+      this.#deleted = deleted;
     };
   }
 }
+
+const nonePut: ReadonlyMap<string, string> = new Map();
+const noneDeleted: ReadonlySet<string> = new Set();

@@ -4,13 +4,13 @@ import type { ResourceState } from "../state.js";
 import type { DraftParts } from "./draft-parts.js";
 import {
   aboutPartId,
+  isHalfEmpty,
   isHeldInQueue,
   mostInRecord,
   queuedOperation,
   queuePartId,
   queuePartIds,
   queuePrefix,
-  refillAt,
   roomInRecord,
   seqOf,
   windowSize,
@@ -132,8 +132,15 @@ export class OpenOperations {
   /** Whether operations that wait in parts have a place in the record by now. */
   get wantsRefill(): boolean {
     const { open, queued, queuedHeld = 0 } = this.#state;
-    if (queued > queuedHeld) return roomInRecord(open) >= refillAt;
-    return queuedHeld > 0 && open.length < refillAt;
+    if (queued > queuedHeld) return isHalfEmpty(open);
+    return queuedHeld > 0 && open.length < windowSize / 2;
+  }
+
+  /** How many of those that wait are worth reading for that. */
+  get mostToRefill(): number {
+    const { open, queued, queuedHeld = 0 } = this.#state;
+    // Those that this very draft takes away do not count.
+    return (queued > queuedHeld ? roomInRecord(open) : windowSize) + this.#parts.deleted.size;
   }
 
   /** Brings operations that wait in parts into the record, in their order: `waiting` are the first of them, as they were read. */

@@ -17,11 +17,11 @@ const aboutPrefix = "osbert.about/";
 /** In characters, of which none has more than three bytes. */
 const longestBeginning = 150;
 
-/** So many open operations stand in the record itself. Held ones, and those put in front of them, come on top. */
+/** So many open operations stand in the record itself while all of them are shared: they run side by side. Held ones, and those put in front, come on top. */
 export const windowSize = 64;
 
-/** The record is filled up again when it has no more than this. */
-export const refillAt = windowSize / 2;
+/** So many if one of them is exclusive. Those behind it only wait, and all that stands there is written again with every commit. */
+export const exclusiveWindow = 4;
 
 /** More than this the record never holds: what would have to stand there is refused. */
 export const mostInRecord = 4 * windowSize;
@@ -36,7 +36,16 @@ export const mostEnds = 500;
 
 /** How many more operations may come into the record: held ones do not take the places of those that can run. */
 export function roomInRecord(open: readonly OpenOperation[]): number {
-  return windowSize - open.reduce((count, { held }) => (held ? count : count + 1), 0);
+  return windowOf(open) - open.reduce((count, { held }) => (held ? count : count + 1), 0);
+}
+
+/** The record is filled up again when half of it is empty. */
+export function isHalfEmpty(open: readonly OpenOperation[]): boolean {
+  return roomInRecord(open) >= windowOf(open) / 2;
+}
+
+function windowOf(open: readonly OpenOperation[]): number {
+  return open.some(({ held, mode }) => mode === "exclusive" && !held) ? exclusiveWindow : windowSize;
 }
 
 /** Where an operation waits. */

@@ -54,7 +54,8 @@ export function nextLookBeside(
 ): number | null {
   let next = state.queuedDeadlineAt ?? never;
   // What is ready waits for a place: that comes without a clock.
-  for (const { id, readyAt } of inTurn(state.open)) if (readyAt > now && !running.has(id)) next = Math.min(next, readyAt);
+  for (const { id, readyAt } of inTurn(state.open))
+    if (readyAt > now && !running.has(id)) next = Math.min(next, readyAt);
   for (const { id, deadlineAt } of state.open) if (!running.has(id)) next = Math.min(next, deadlineAt ?? never);
   return Number.isFinite(next) ? next : null;
 }

@@ -137,9 +137,15 @@ export class Attempt {
     return described;
   }
 
-  /** Resolves when the attempt was told to stop and had its time to do so: it is then given up, whatever it still does. */
-  abandoned(graceMs: (by: Interrupted) => number): Promise<GivenUp> {
-    return new Promise((resolve) => {
+  /** Runs to its end. If it was told to stop and had its time to do so, it is given up, whatever it still does. */
+  runOrGiveUp(
+    kind: OperationKind,
+    origin: Origin,
+    data: Json,
+    graceMs: (by: Interrupted) => number,
+  ): Promise<AttemptEnd | GivenUp> {
+    return new Promise((resolve, reject) => {
+      this.#run(kind, origin, data).then(resolve, reject);
       const giveUp = (by: Interrupted) => {
         const ms = graceMs(by);
         const end: GivenUp = { kind: "interrupted", by, givenUp: true };
@@ -200,19 +206,19 @@ export class Attempt {
     this.#onStop?.(by);
   }
 
-  async run(kind: OperationKind, origin: Origin, data: Json): Promise<AttemptEnd> {
+  async #run(kind: OperationKind, origin: Origin, data: Json): Promise<AttemptEnd> {
     this.#origin = origin;
     this.#attribution = undefined;
     this.#data = data;
     const { trace = null } = origin.attribution;
     const around = this.#host.around.attempt({ attempt: this.operation.attempts + 1, trace, ...this.facts });
     this.#around = around;
-    const end = await this.#run(() => around.run(() => kind.run(this.#facade())));
+    const end = await this.#endOf(() => around.run(() => kind.run(this.#facade())));
     around.end(end.kind, end.kind === "threw" ? end.error : undefined);
     return end;
   }
 
-  async #run(work: () => Promise<unknown>): Promise<AttemptEnd> {
+  async #endOf(work: () => Promise<unknown>): Promise<AttemptEnd> {
     try {
       this.#check();
       const returned = await work();

@@ -32,10 +32,12 @@ export class Cell {
   /** Runs `work` when everything before it is over, whatever became of that. */
   serial<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#tail.then(work);
-    this.#tail = turn.catch(() => undefined);
+    this.#tail = turn.then(nothing, nothing);
     return turn;
   }
 }
+
+function nothing(): void {}
 
 /** The cells in use. Bounded by what the process is busy with: a cell goes when its last user does. */
 export class Cells {

@@ -333,9 +333,9 @@ export class Runner implements AttemptHost {
     // The own members first: what is added behind a spread costs as much as ten that are copied.
     observe({ kind: "attempt started", attempt: operation.attempts + 1, ...attempt.facts });
     attempt.watchDeadline();
-    const returned = attempt.run(kind, origin, data);
-    const givenUp = attempt.abandoned(({ why }) => (why === "lease-lost" || !mayRecord() ? 0 : graceMs));
-    const end = await Promise.race([returned, givenUp]);
+    const end = await attempt.runOrGiveUp(kind, origin, data, ({ why }) =>
+      why === "lease-lost" || !mayRecord() ? 0 : graceMs,
+    );
     attempt.end();
     if ("givenUp" in end) observe({ kind: "abandoned", ...attempt.facts, why: end.by.why });
     await this.#concludeSurely(attempt, kind, end);

@@ -4,7 +4,7 @@ import { Draft } from "../decisions/draft.js";
 import { NeedsParts } from "../decisions/draft-parts.js";
 import type { Kinds } from "../decisions/kind.js";
 import type { Moment } from "../decisions/operation-state.js";
-import { queuePrefix, windowSize } from "../decisions/queue.js";
+import { queuePrefix } from "../decisions/queue.js";
 import type { Retention } from "../decisions/retention.js";
 import { laneOf, mayBePassedOver, passedOverLabel } from "../decisions/schedule.js";
 import { JournalError } from "../errors.js";
@@ -262,8 +262,7 @@ export class Writer {
   }
 
   async #refill(draft: Draft, options: WriteOptions): Promise<void> {
-    // Those that this very draft takes away do not count.
-    const range = { prefix: queuePrefix, after: null, limit: windowSize + draft.parts.deleted.size };
+    const range = { prefix: queuePrefix, after: null, limit: draft.operations.mostToRefill };
     draft.operations.refill(await this.persist("read", () => this.#ports.store.parts(draft.base.key, range), options));
   }
 

@@ -255,7 +255,7 @@ export const failuresTests: EngineTests = {
     assert.deepEqual(jobs.begun, ["a", "c"]);
   },
 
-  "deadline: an operation beyond the first 64 has failed at its deadline": async (story) => {
+  "deadline: an operation beyond those in the record has failed at its deadline": async (story) => {
     const jobs = new ManualJobs();
     const process = await story.engine({ kinds: { job: jobs.kind() } });
     const ids = await acceptAll(process, "k", [

@@ -227,7 +227,9 @@ export const queueTests: EngineTests = {
     assert.deepEqual(await story.ends(process, "k", remove), { kind: "succeeded", result: "deleted" });
   },
 
-  "queue: operations behind the first 64 are held, released, hurried and put into another order": async (story) => {
+  "queue: operations behind those in the record are held, released, hurried and put into another order": async (
+    story,
+  ) => {
     const jobs = new ManualJobs();
     const process = await story.engine({ kinds: { job: jobs.kind() } });
     const names = numbered(150);
@@ -259,7 +261,7 @@ export const queueTests: EngineTests = {
     await assert.rejects(change(process, "k", { hold: [id("0100")] }), isJournalError("invalid-change"));
   },
 
-  "J10: many operations behind the first 64 are hurried without a read for each": async (story) => {
+  "J10: many operations behind those in the record are hurried without a read for each": async (story) => {
     const process = await story.engine({ kinds: { job: { run: async () => "done" } } });
     const late = Array.from({ length: 150 }, () => ({ kind: "job", delayMs: 900_000 }));
     const ids = await acceptAll(process, "k", late);

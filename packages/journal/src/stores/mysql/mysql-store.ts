@@ -60,6 +60,9 @@ interface Opened {
 /** One change's end: what the caller is answered, or what only its own caller must be told. */
 type End = CommitOutcome | { readonly kind: "failed"; readonly error: unknown };
 
+/** From so many on, commits go as one batch a writer, so that what follows from one is made ready while the server is at the others. */
+const fewestToAlternate = 16;
+
 export class MysqlStore implements Store {
   readonly name = "mysql";
   readonly pace = { leaseMs: 30_000, pollMs: 500, reapMs: 500 };
@@ -80,6 +83,7 @@ export class MysqlStore implements Store {
       run: (changes) => this.#commitAll(changes),
       maxItems: 128,
       inFlight: settings.writers,
+      alternates: (ready) => ready >= fewestToAlternate,
       keyOf: ({ key }) => key,
       weightOf,
       maxWeight: 4 * 1024 * 1024,

@@ -17,6 +17,8 @@ import type { Sessions } from "./sessions.js";
 
 /** Batches under way at a time: while one is being flushed to disk the next is prepared. */
 const inFlight = 2;
+/** From so many on, commits go as two batches, so that what follows from one is made ready while the server is at the other. */
+const fewestToAlternate = 16;
 const maxReads = 128;
 /** Letters of all texts of a batch, so that large changes do not hold small ones up. */
 const maxLetters = 1_000_000;
@@ -40,6 +42,7 @@ export class Commits {
       weightOf: letters,
       maxWeight: maxLetters,
       isOfOne,
+      alternates: (ready) => ready >= fewestToAlternate,
     });
   }
 

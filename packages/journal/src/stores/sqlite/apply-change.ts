@@ -50,22 +50,25 @@ export class ChangeWriter {
   }
 
   /**
-   * SQLite rewrites an index if the statement names one of its columns, changed or not: so only what changes is
-   * named.
+   * One statement, and of three the one that names no more than it must: SQLite rewrites an index if a column of it is named, changed or
+   * not. Most commits of a runner prolong its lease, which moves the due time and leaves the owner.
    */
   #update(change: WrittenChange, expected: { readonly seq: number; readonly epoch: number }): number | undefined {
-    const { findRecord, setState, setDue, setLease } = this.#statements;
+    const { findRecord, setState, setDue, setOwner } = this.#statements;
     const found = findRecord.get(change.key) as FoundRecord | undefined;
     if (found === undefined) return undefined;
     const [id, seq, epoch, lane, dueAt, owner, until] = found;
     if (seq !== expected.seq || epoch !== expected.epoch) return undefined;
-    setState.run(seq + change.entries.length, change.epoch, change.state, id);
     const lease = owner === null || until === null ? null : { owner, until };
     const after = leaseAfter(change, { epoch, lease, dueAt });
-    if (after.dueAt !== dueAt || change.lane !== lane) setDue.run(change.lane, after.dueAt, id);
+    const newSeq = seq + change.entries.length;
     const newOwner = after.lease?.owner ?? null;
     const newUntil = after.lease?.until ?? null;
-    if (newOwner !== owner || newUntil !== until) setLease.run(newOwner, newUntil, id);
+    if (newOwner !== owner)
+      setOwner.run(newSeq, change.epoch, change.state, change.lane, after.dueAt, newUntil, newOwner, id);
+    else if (after.dueAt !== dueAt || change.lane !== lane || newUntil !== until)
+      setDue.run(newSeq, change.epoch, change.state, change.lane, after.dueAt, newUntil, id);
+    else setState.run(newSeq, change.epoch, change.state, id);
     return id;
   }
 
@@ -96,8 +99,12 @@ function prepare(database: Connection) {
       .prepare("select id, seq, epoch, lane, due_at, lease_owner, lease_until from resource where key = ?")
       .raw(),
     setState: database.prepare("update resource set seq = ?, epoch = ?, state = ? where id = ?"),
-    setDue: database.prepare("update resource set lane = ?, due_at = ? where id = ?"),
-    setLease: database.prepare("update resource set lease_owner = ?, lease_until = ? where id = ?"),
+    setDue: database.prepare(
+      "update resource set seq = ?, epoch = ?, state = ?, lane = ?, due_at = ?, lease_until = ? where id = ?",
+    ),
+    setOwner: database.prepare(
+      "update resource set seq = ?, epoch = ?, state = ?, lane = ?, due_at = ?, lease_until = ?, lease_owner = ? where id = ?",
+    ),
     addEntry: database.prepare(
       "insert into entry (resource, seq, at, kind, operation, token, body) values (?, ?, ?, ?, ?, ?, ?)",
     ),

@@ -273,11 +273,13 @@ export class EmbeddedStore implements SqliteStore {
         else items.push(request);
       }
       const now = clock();
-      const { answers, transactions, flushMs } = await writer.run({ kind: "batch", now, items }).catch((error: unknown) => {
-        // Nobody knows what of it was carried out.
-        for (const request of requests) recent.note(request, undefined);
-        throw error;
-      });
+      const { answers, transactions, flushMs } = await writer
+        .run({ kind: "batch", now, items })
+        .catch((error: unknown) => {
+          // Nobody knows what of it was carried out.
+          for (const request of requests) recent.note(request, undefined);
+          throw error;
+        });
       for (const [index, request] of requests.entries()) recent.note(request, answers[index]);
       this.#requests += requests.length;
       this.#transactions += transactions;
