@@ -109,25 +109,30 @@ export function httpEnd<Event extends RequestAnswered, Seen extends SeenRequest<
       return refuse(error, request, arrived);
     }
   };
-  const answer = (request: WireRequest, requestId: string, seen: Seen | undefined) => {
+  const answer = (
+    request: WireRequest,
+    requestId: string,
+    seen: Seen | undefined,
+    watched: (response: WireResponse) => WireResponse,
+  ) => {
     const arrived = { path: pathOf(request.url), requestId, seen, knowsAnywhere };
     try {
       checkAuthorization(request.header("authorization"));
       const given = apiOf(arrived.path).respond(request, arrived);
-      if (!(given instanceof Promise)) return tell(given, request, arrived);
+      if (!(given instanceof Promise)) return watched(tellOrRefuse(given, request, arrived));
       return given.then(
-        (later) => tellOrRefuse(later, request, arrived),
-        (error: unknown) => refuse(error, request, arrived),
+        (later) => watched(tellOrRefuse(later, request, arrived)),
+        (error: unknown) => watched(refuse(error, request, arrived)),
       );
     } catch (error) {
-      return refuse(error, request, arrived);
+      return watched(refuse(error, request, arrived));
     }
   };
   return {
     handle(request) {
       const requestId = requestIdentity(request.header(requestIdentityHeader));
-      if (watch === undefined) return answer(request, requestId, undefined);
-      return watchRequest(watch, request, requestId, (seen) => answer(request, requestId, seen));
+      if (watch === undefined) return answer(request, requestId, undefined, unwatched);
+      return watchRequest(watch, request, requestId, (seen, tell) => answer(request, requestId, seen, tell));
     },
     refuse(problem, { method, sent, tookMs }) {
       const requestId = requestIdentity(sent);
@@ -141,6 +146,10 @@ export function httpEnd<Event extends RequestAnswered, Seen extends SeenRequest<
     refuseMethod: (method, url) => options.refuseMethod(method, pathOf(url)),
     problemOf: (error) => options.problemOf(error),
   };
+}
+
+function unwatched(response: WireResponse): WireResponse {
+  return response;
 }
 
 function pathOf(url: string): string {

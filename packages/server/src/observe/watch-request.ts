@@ -24,7 +24,10 @@ interface Answered {
   readonly status: number;
 }
 
-/** Lets a request be answered in sight of whoever watches. `answer` neither throws nor rejects: it tells errors as answers. */
+/**
+ * Lets a request be answered in sight of whoever watches. `answer` neither throws nor rejects: it tells errors as answers. It hands each response
+ * to `tell` itself, where it has it: to wait for a promise once more would cost every request a turn.
+ */
 export function watchRequest<
   Event extends RequestAnswered,
   Seen extends SeenRequest<Event>,
@@ -34,7 +37,7 @@ export function watchRequest<
   watch: RequestWatch<Event, Seen>,
   request: Request,
   requestId: string,
-  answer: (seen: Seen) => Response | Promise<Response>,
+  answer: (seen: Seen, tell: (response: Response) => Response) => Response | Promise<Response>,
 ): Response | Promise<Response> {
   const startedAt = performance.now();
   const seen = watch.see();
@@ -47,8 +50,7 @@ export function watchRequest<
     if (around !== undefined) quietly(() => around.end(event));
     return response;
   };
-  const given = around === undefined ? answer(seen) : runInside(around, () => answer(seen));
-  return given instanceof Promise ? given.then(tell) : tell(given);
+  return around === undefined ? answer(seen, tell) : runInside(around, () => answer(seen, tell));
 }
 
 /** Probes and scrapes come every few seconds and lead nowhere: they are not traced. */
