@@ -48,7 +48,7 @@ const underWay = 2;
  * if a durable write takes less than the making ready: at least so much for each. On a slow disk it does not, and one write serves all.
  */
 const fewestToAlternate = 16;
-const readiedInMs = 0.02;
+const readiedInMs = 0.05;
 
 /** An answer of the writer, but to a commit, which is answered as the contract says: commits are nearly all of the traffic. */
 type Answer = Exclude<WriterAnswer, { readonly failed: unknown }>;
