@@ -6,7 +6,7 @@ export interface Benchmark {
   readonly name: string;
   readonly about: string;
   readonly stores: readonly StoreName[];
-  /** Far more than it takes: it is ended then. */
+  /** Far more than it takes: it is ended then. With more resources than usual it may take longer, as they are more. */
   readonly longestMs: number;
   run(task: Task): Promise<void>;
 }
@@ -18,5 +18,7 @@ export interface Task {
   readonly stores: readonly StoreName[];
   /** Small sizes, to see that it works. */
   readonly quick: boolean;
+  /** How many resources there are where many are asked for. */
+  readonly resources: number;
   readonly tell: (figure: Omit<Figure, "benchmark">) => void;
 }

@@ -74,7 +74,11 @@ async function runAll(chosen: readonly Benchmark[], options: Options, servers: S
       console.error(progress(figure));
     };
     try {
-      await runBenchmark(benchmark, { stores, quick: options.quick, servers, interrupted }, heard);
+      await runBenchmark(
+        benchmark,
+        { stores, quick: options.quick, resources: options.resources, servers, interrupted },
+        heard,
+      );
     } catch (error) {
       failures.push(`${benchmark.name}: ${error instanceof Error ? error.message : error}`);
       console.error(failures.at(-1));

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Store } from "@osbert/journal";
 import { mysqlStore } from "@osbert/journal/mysql";
@@ -67,6 +68,19 @@ export async function makeTables(place: Place): Promise<void> {
   await store.open();
   await store.close();
   await end();
+}
+
+/** What a journal takes on disk, with all indexes. */
+export async function bytesOf(place: SqlitePlace | PostgresPlace): Promise<number> {
+  if (place.store === "SQLite") return (await stat(place.path)).size;
+  const pool = new pg.Pool({ connectionString: place.url, max: 1 });
+  const { rows } = await pool.query<{ bytes: string }>(
+    `select sum(pg_total_relation_size(c.oid)) as bytes from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = $1 and c.relkind = 'r'`,
+    [place.schema],
+  );
+  await pool.end();
+  return Number(rows[0]?.bytes ?? 0);
 }
 
 function urlOf(url: string | null, store: StoreName): string {

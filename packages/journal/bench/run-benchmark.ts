@@ -13,6 +13,7 @@ import type { Servers } from "./servers.js";
 export interface Run {
   readonly stores: readonly StoreName[];
   readonly quick: boolean;
+  readonly resources: number;
   readonly servers: Servers;
   readonly interrupted: AbortSignal;
 }
@@ -23,10 +24,16 @@ export async function runBenchmark(benchmark: Benchmark, run: Run, heard: (figur
   const prefix = `bench_${randomBytes(4).toString("hex")}_`;
   const folder = await mkdtemp(join(tmpdir(), "osbert-bench-"));
   const ground: Ground = { folder, prefix, postgresUrl, mysqlUrl };
-  const order: BenchmarkOrder = { name: benchmark.name, ground, stores: run.stores, quick: run.quick };
+  const order: BenchmarkOrder = {
+    name: benchmark.name,
+    ground,
+    stores: run.stores,
+    quick: run.quick,
+    resources: run.resources,
+  };
   const program = startProgram<BenchmarkTold>("benchmark", order, process.execArgv);
   const end = () => void program.kill();
-  const overdue = setTimeout(end, benchmark.longestMs);
+  const overdue = setTimeout(end, benchmark.longestMs * Math.max(1, run.resources / 1_000_000));
   run.interrupted.addEventListener("abort", end);
   try {
     await listen(program, heard);
