@@ -21,7 +21,13 @@ export function wallMs(): number {
   return performance.timeOrigin + performance.now();
 }
 
-export function startProgram<Told>(name: ProgramName, order: object, execArgv: readonly string[] = []): Program<Told> {
+/** `patience`: how many times longer than usual it may be silent. */
+export function startProgram<Told>(
+  name: ProgramName,
+  order: object,
+  execArgv: readonly string[] = [],
+  patience = 1,
+): Program<Told> {
   const startedAt = wallMs();
   const child = fork(new URL(`./programs/${name}.js`, import.meta.url), [], { execArgv: [...execArgv] });
   const ended = once(child, "exit");
@@ -36,7 +42,7 @@ export function startProgram<Told>(name: ProgramName, order: object, execArgv: r
   return {
     startedAt,
     async next() {
-      const giveUpAt = performance.now() + longestSilenceMs;
+      const giveUpAt = performance.now() + longestSilenceMs * patience;
       for (;;) {
         const next = told.shift();
         if (next !== undefined) return next;

@@ -31,9 +31,10 @@ export async function runBenchmark(benchmark: Benchmark, run: Run, heard: (figur
     quick: run.quick,
     resources: run.resources,
   };
-  const program = startProgram<BenchmarkTold>("benchmark", order, process.execArgv);
+  const patience = Math.max(1, run.resources / 1_000_000);
+  const program = startProgram<BenchmarkTold>("benchmark", order, process.execArgv, patience);
   const end = () => void program.kill();
-  const overdue = setTimeout(end, benchmark.longestMs * Math.max(1, run.resources / 1_000_000));
+  const overdue = setTimeout(end, benchmark.longestMs * patience);
   run.interrupted.addEventListener("abort", end);
   try {
     await listen(program, heard);
