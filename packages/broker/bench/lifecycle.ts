@@ -41,6 +41,31 @@ export function lifecycle(count: LifecycleCount): NextRequest {
   };
 }
 
+/** The same, asked for synchronously: four requests, each answered at the end. */
+export function syncLifecycle(count: LifecycleCount): NextRequest {
+  let stage: Stage | undefined;
+  let instance = randomUUID();
+  return (answered) => {
+    count.requests++;
+    if (answered !== undefined) check(answered);
+    if (stage === "deprovision") {
+      count.lifecycles++;
+      instance = randomUUID();
+    }
+    stage = stage === undefined ? "provision" : after[stage];
+    return ask(stage, instance, false);
+  };
+}
+
+/** Asynchronous, with a pause before each poll, as platforms have it. */
+export function polledLifecycle(count: LifecycleCount, everyMs: number): NextRequest {
+  const next = lifecycle(count);
+  return (answered) => {
+    const request = next(answered) as string;
+    return request.startsWith("GET ") ? { afterMs: everyMs, request } : request;
+  };
+}
+
 function check({ status, body }: Answered): void {
   if (status >= 300) throw new Error(`a lifecycle was answered with ${status} ${body}`);
 }
@@ -49,16 +74,17 @@ function stateOf({ body }: Answered): string | undefined {
   return (JSON.parse(body) as { state?: string }).state;
 }
 
-function ask(stage: Stage, instance: string): string {
+function ask(stage: Stage, instance: string, isAsync = true): string {
   const path = pathOf(stage, instance);
+  const accepts = isAsync ? "accepts_incomplete=true" : "accepts_incomplete=false";
   switch (stage) {
     case "provision":
-      return toRequest("PUT", `${path}?accepts_incomplete=true`, provisionBody);
+      return toRequest("PUT", `${path}?${accepts}`, provisionBody);
     case "bind":
-      return toRequest("PUT", `${path}?accepts_incomplete=true`, bindBody);
+      return toRequest("PUT", `${path}?${accepts}`, bindBody);
     case "unbind":
     case "deprovision":
-      return toRequest("DELETE", `${path}?accepts_incomplete=true&${deleteQuery}`);
+      return toRequest("DELETE", `${path}?${accepts}&${deleteQuery}`);
   }
 }
 

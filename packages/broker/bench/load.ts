@@ -6,7 +6,13 @@ export interface Answered {
 }
 
 /** The next request to send, as it goes over the wire, given the answer to the one before on the same connection. */
-export type NextRequest = (answered: Answered | undefined) => string;
+export type NextRequest = (answered: Answered | undefined) => string | LaterRequest;
+
+/** Sent after a pause. */
+export interface LaterRequest {
+  readonly afterMs: number;
+  readonly request: string;
+}
 
 export interface Load {
   readonly perSecond: number;
@@ -35,7 +41,11 @@ export async function load(
 
 function speak(port: number, until: number, next: NextRequest, statuses: Map<number, number>): Promise<void> {
   return new Promise((resolve, reject) => {
-    const socket: Socket = connect(port, "127.0.0.1", () => socket.write(next(undefined)));
+    const socket: Socket = connect(port, "127.0.0.1", () => send(next(undefined)));
+    const send = (given: string | LaterRequest) => {
+      if (typeof given === "string") socket.write(given);
+      else setTimeout(() => socket.write(given.request), given.afterMs);
+    };
     let received = "";
     socket.setNoDelay(true);
     socket.setEncoding("latin1");
@@ -46,7 +56,7 @@ function speak(port: number, until: number, next: NextRequest, statuses: Map<num
       if (answered === undefined) return;
       received = "";
       statuses.set(answered.status, (statuses.get(answered.status) ?? 0) + 1);
-      if (performance.now() < until) socket.write(next(answered));
+      if (performance.now() < until) send(next(answered));
       else {
         socket.destroy();
         resolve();

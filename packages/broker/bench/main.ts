@@ -1,21 +1,21 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface, type Interface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { fill } from "../../../tools/bench/fill.js";
+import { type DurableReport, durableContests, residentTargetBytes } from "./durable-contests.js";
 import { type Contest, type ContestResult, inTurns } from "./in-turns.js";
 import { lifecycle } from "./lifecycle.js";
 import { type Load, load, type NextRequest } from "./load.js";
 import { headers, provisionBody, toRequest } from "./requests.js";
+import { end, type Server, say, startServer } from "./servers.js";
 
 // `npm run bench:broker`: the broker over HTTP, as a ratio to a ceiling measured in the same run, in turns (see in-turns.ts). Before each
 // turn, what earlier ones have left to do is done, or it would be done at the cost of the other.
 
 const quick = process.argv.includes("--quick");
+/** Only what is held against a server that is as durable. */
+const onlyDurable = process.argv.includes("--durable");
 const rounds = quick ? 3 : 11;
 const forMs = quick ? 500 : 800;
 const startedAt = performance.now();
@@ -25,15 +25,19 @@ const known = "a-known-instance";
 const made: string[] = [];
 const load1m = loadavg()[0] ?? 0;
 
-interface Server {
-  readonly process: ChildProcess;
-  readonly lines: Interface;
-  readonly port: number;
-}
-
 const folder = await mkdtemp(join(tmpdir(), "osbert-broker-bench-"));
 const servers: Server[] = [];
 try {
+  const durable = await durableContests({
+    folder,
+    connections,
+    forMs,
+    rounds,
+    started: (server) => servers.push(server),
+  });
+  for (const { process } of servers.splice(0)) process.kill("SIGKILL");
+  printDurable(durable);
+  if (onlyDurable) process.exit(0);
   const bare = await start("bare");
   const broker = await start("broker");
   const journal = await start("journal");
@@ -85,6 +89,7 @@ try {
     rows: [...rows, lifecycles],
     instances,
     fills,
+    durable,
   };
   await mkdir(".bench", { recursive: true });
   await writeFile(join(".bench", "broker.json"), `${JSON.stringify(report, null, 2)}\n`);
@@ -107,17 +112,8 @@ async function provisionKnown({ port }: Server): Promise<void> {
   throw new Error("the instance was not provisioned");
 }
 
-async function end({ process }: Server): Promise<void> {
-  process.stdin?.end();
-  await once(process, "exit");
-}
-
 async function start(kind: string, file = "broker.db"): Promise<Server> {
-  const program = fileURLToPath(new URL("./server.js", import.meta.url));
-  const child = spawn(process.execPath, [program, kind, folder, file], { stdio: ["pipe", "pipe", "inherit"] });
-  const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> });
-  const [port] = (await once(lines, "line")) as [string];
-  const server = { process: child, lines, port: Number(port) };
+  const server = await startServer(kind, folder, file);
   servers.push(server);
   return server;
 }
@@ -183,13 +179,6 @@ async function idle(): Promise<void> {
   for (const server of servers) if (server.process.exitCode === null) await say(server, "idle");
 }
 
-/** Says a line to a server, and answers the line that it says. */
-async function say({ process, lines }: Server, line: string): Promise<string> {
-  process.stdin?.write(`${line}\n`);
-  const [answer] = (await once(lines, "line")) as [string];
-  return answer;
-}
-
 /** A fast error is no speed. */
 function only200s(what: string, result: Load): Load {
   const bad = [...result.statuses.keys()].filter((status) => status >= 300);
@@ -240,6 +229,15 @@ function print(title: string, mine: string, theirs: string, rows: readonly Row[]
     console.log(`| ${[...cells, `${Math.round(oursPerSecond)}/s`, `${Math.round(ceilingPerSecond)}/s`].join(" | ")} |`);
   }
   console.log();
+}
+
+function printDurable({ rows, watching, resident }: DurableReport): void {
+  print("osbert serve, against bare Fastify with one durable commit a verb", "osbert", "ceiling", rows);
+  print("osbert serve, against the framework without watchers", "osbert", "framework", watching);
+  const megabytes = (bytes: number | null) => (bytes === null ? "unknown" : `${Math.round(bytes / 1e6)} MB`);
+  console.log(
+    `resident after that: ${megabytes(resident.osbert)} (target ≤ ${megabytes(residentTargetBytes)}), ceiling ${megabytes(resident.ceiling)}\n`,
+  );
 }
 
 function percent(ratio: number): string {

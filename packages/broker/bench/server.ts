@@ -2,50 +2,20 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as after } from "node:timers/promises";
-import { createBroker, defineService } from "@osbert/broker";
+import { createBroker } from "@osbert/broker";
 import { serve } from "@osbert/broker/http";
 import { type JournalEvent, openJournal } from "@osbert/journal";
 import { sqliteStore } from "@osbert/journal/sqlite";
 import { type FastifyReply, fastify } from "fastify";
+import { durableFastify } from "./durable-fastify.js";
 import { credentials } from "./requests.js";
+import { services } from "./services.js";
 
-// A server to be measured, in a process of its own: `server.js bare|broker|journal <folder> [<name of its file>]`. Says its port, answers
-// each line on its standard input with one, and ends with that. `idle` is answered when all that was accepted has been carried out.
+// A server to be measured, in a process of its own: `server.js bare|durable-1|durable-2|broker|framework|journal <folder>
+// [<name of its file>]`. Says its port, answers each line on its standard input with one, and ends with that. `idle` is answered when all that was accepted
+// has been carried out.
 
 const [kind = "bare", folder = "", file = "broker.db"] = process.argv.slice(2);
-
-/** As large as a real one: ten services of three plans with schemas. */
-export const services = Array.from({ length: 10 }, (_, index) =>
-  defineService({
-    id: `service-${index}`,
-    name: `service-${index}`,
-    description: "A service like those that people offer, with a description of some length",
-    tags: ["sql", "managed"],
-    plans: Object.fromEntries(
-      ["small", "medium", "large"].map((size) => [
-        size,
-        {
-          id: `service-${index}-${size}`,
-          description: `The ${size} one`,
-          provision: {
-            type: "object",
-            properties: {
-              name: { type: "string", pattern: "^[a-z]{1,40}$" },
-              size: { type: "integer", minimum: 1, maximum: 100 },
-            },
-            additionalProperties: false,
-          },
-        },
-      ]),
-    ),
-    async provision() {
-      return {};
-    },
-    async bind() {
-      return { credentials: { password: "secret" } };
-    },
-  }),
-);
 
 /** Operations that were accepted and have not ended. */
 let open = 0;
@@ -86,8 +56,14 @@ if (kind === "bare") {
     app.get(`${path}/last_operation`, (_request, reply) => identified(reply).send(last));
   }
   console.log(new URL(await app.listen({ port: 0, host: "127.0.0.1" })).port);
-} else if (kind === "broker") {
-  const broker = createBroker({ services, store: sqliteStore(join(folder, file)), journal: { observe: count } });
+} else if (kind === "durable-1" || kind === "durable-2") {
+  const { pieces } = createBroker({ services, store: sqliteStore(join(folder, "unused.db")) }).catalog;
+  const app = durableFastify(join(folder, `${kind}.db`), kind === "durable-1" ? 1 : 2, Buffer.from(pieces.whole()));
+  console.log(new URL(await app.listen({ port: 0, host: "127.0.0.1" })).port);
+} else if (kind === "broker" || kind === "framework") {
+  // The framework alone has nobody who watches, not even this benchmark.
+  const store = sqliteStore(join(folder, file));
+  const broker = createBroker({ services, store, ...(kind === "broker" && { journal: { observe: count } }) });
   const { url } = await serve(broker, {
     port: 0,
     credentials: [credentials],

@@ -11,10 +11,12 @@ import {
   ids,
   lab,
   plans,
+  provisionBody,
   ready,
   unchanged,
   wires,
 } from "./lab.js";
+import { watchedBroker } from "./observe/watched-broker.js";
 
 const sync = { acceptsIncomplete: false };
 const bodies = (fields: object) => ({ body: { ...bindBody, ...fields } });
@@ -470,4 +472,14 @@ describe.each(wires)("%s: what a binding holds", (wire) => {
     expect(description).toContain("must");
     expectRefusal(answer.fetched, 404);
   });
+});
+
+test("an instance that has a revision of its service is bound by a broker whose services come from no source", async () => {
+  const { ask } = await watchedBroker({ services: [{ ...lab().service, revision: "1" }] });
+  const provisioned = await ask("PUT", "/v2/service_instances/i1", { body: provisionBody });
+  expect(provisioned.status).toBe(201);
+  const binding = await ask("PUT", "/v2/service_instances/i1/service_bindings/b1", { body: bindBody });
+  expect(binding.status).toBe(201);
+  const unknown = await ask("PUT", "/v2/service_instances/i2/service_bindings/b1", { body: bindBody });
+  expect(unknown.status).toBe(404);
 });

@@ -28,8 +28,8 @@ export interface BindFacts {
   readonly request: BindRequest;
   /** In which the service is as it was at the instance's revision. */
   readonly catalog: BrokerCatalog;
-  /** The instance's, when the catalog was chosen; `null` where nothing was to begin. */
-  readonly revision: string | null;
+  /** The instance's, when the catalog was chosen; `null` where nothing was to begin. Left out: the catalog is the same for all revisions. */
+  readonly revision?: string | null;
   readonly identity: OriginatingIdentity | null;
   readonly deadlineMs: number;
 }
@@ -58,7 +58,8 @@ export function decideBind(resource: InstanceResource | undefined, facts: BindFa
   // One that was told to stop may still be at work; its end would be taken for that of the new attempt.
   if (isBusy(resource, bindingPart(binding))) return mustWait(concurrencyError.bindingStopping());
   // Upgraded since the catalog was chosen.
-  if (revisionOf(data) !== facts.revision) return mustWait(concurrencyError.instanceStopping());
+  if (facts.revision !== undefined && revisionOf(data) !== facts.revision)
+    return mustWait(concurrencyError.instanceStopping());
   const problem = problemOf(facts, data, predecessor, now);
   if (problem !== null) return problem;
   const record: BindingRecord = {

@@ -26,7 +26,9 @@ export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<An
   const key = instanceKey(caller.platform, asked.instance);
   const part = bindingPart(binding);
   const parts = predecessor === null ? [instancePart, part] : [instancePart, part, bindingPart(predecessor)];
-  const before = instanceResource.resource(await ports.journal.read(key, parts));
+  // Where there are no revisions, the request itself names what it is held against: the decision alone looks at what is stored.
+  const looksFirst = ports.hasRevisions || request.serviceId === null || request.planId === null;
+  const before = looksFirst ? instanceResource.resource(await ports.journal.read(key, parts)) : undefined;
   const record = instanceRecord(before);
   const revision = revisionOf(instanceData(before));
   const serviceId = request.serviceId ?? record?.serviceId ?? "";
@@ -37,7 +39,11 @@ export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<An
   const offered = catalog.services.get(serviceId)?.plans.get(request.planId ?? record?.planId ?? "");
   const rule = answerRule(ports, "bind", acceptsIncomplete, serviceId, offered);
   const deadlineMs = deadlineMsOf(catalog, "bind", serviceId);
-  const facts = { binding, request, catalog, revision: mayBegin ? revision : null, identity, deadlineMs };
+  const heldAgainst = mayBegin ? revision : null;
+  const facts = {
+    ...{ binding, request, catalog, identity, deadlineMs },
+    ...(looksFirst && { revision: heldAgainst }),
+  };
   const done = await runPipeline(ports, {
     verb: "bind",
     asked,

@@ -22,7 +22,7 @@ import { failedStep } from "./failed-step.js";
  * refused before it is known who asks.
  */
 export function logTo(logger: Logger, options: LogOptions = {}): Observer {
-  return logLines<BrokerEvent>(logger, lineOf, { ...options, bugs: { lineOf: bugLineOf, varies } });
+  return logLines<BrokerEvent>(logger, lineOf, { ...options, mayBeLoud, bugs: { lineOf: bugLineOf, varies } });
 }
 
 /** What fails for one instance as for another, and later as before, is the same. */
@@ -39,9 +39,17 @@ export function mayBeLoud({ kind, status = 500, outcome, settleError }: News): b
     case "settled":
       return outcome === "failed" || settleError !== undefined;
     default:
-      return !["accepted", "attempt started", "step finished", "waiting", "store answered"].includes(kind);
+      return !quietKinds.has(kind);
   }
 }
+
+const quietKinds: ReadonlySet<string> = new Set([
+  "accepted",
+  "attempt started",
+  "step finished",
+  "waiting",
+  "store answered",
+]);
 
 /** `undefined`: nothing. */
 export function lineOf(event: BrokerEvent): Line | undefined {

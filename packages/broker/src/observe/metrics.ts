@@ -1,4 +1,5 @@
 import { countRequest, metricRegistry, metricSet, type Registry } from "@osbert/server/metrics";
+import type { News } from "@osbert/server/observe";
 import type { BrokerBacklog } from "./backlog.js";
 import type { BrokerEvent, Observer } from "./event.js";
 import { metricDefinitions } from "./metric-definitions.js";
@@ -97,6 +98,7 @@ export function metrics(options: MetricsOptions = {}): Metrics {
       case "set aside":
         setAside.inc();
         return;
+      // Those of `uncounted`.
       case "passed over":
       case "attempt started":
       case "waiting":
@@ -147,7 +149,7 @@ export function metrics(options: MetricsOptions = {}): Metrics {
   };
 
   return {
-    observe,
+    observe: Object.assign(observe, { needs: ({ kind }: News) => !uncounted.has(kind) }),
     registry,
     contentType: registry.contentType,
     async scrape(broker) {
@@ -162,6 +164,22 @@ export function metrics(options: MetricsOptions = {}): Metrics {
     },
   };
 }
+
+/** Nothing is counted of these: where nobody else needs them, they need not be made. */
+const uncounted: ReadonlySet<string> = new Set<BrokerEvent["kind"]>([
+  "passed over",
+  "attempt started",
+  "waiting",
+  "cancel requested",
+  "unknown kind",
+  "pruned",
+  "archive failed",
+  "store failed",
+  "store answered again",
+  "presence lost",
+  "catalog warning",
+  "catalog refused",
+]);
 
 function labelsOf({
   operationKind,

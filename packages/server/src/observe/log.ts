@@ -1,6 +1,6 @@
 import type { Clock } from "@osbert/journal";
 import { errorDetails, errorFacts } from "./error-facts.js";
-import type { Observe, RequestAnswered } from "./event.js";
+import type { News, Observe, RequestAnswered } from "./event.js";
 import { RefusalGatherer, type RefusedCallers } from "./refused-callers.js";
 import { Repeats } from "./repeats.js";
 
@@ -23,6 +23,8 @@ export interface LogOptions {
 export interface LogLinesOptions<Event> extends LogOptions {
   /** Tells of what looks like a bug in an author's code once more, when it has come often enough. */
   readonly bugs?: LoudBugs<Event>;
+  /** Whether the line of such an event may be a warning or an error. Default: of all. A log of those alone makes nothing of the others. */
+  readonly mayBeLoud?: (news: News) => boolean;
 }
 
 export interface LoudBugs<Event> {
@@ -55,12 +57,16 @@ export type LineOf<Event> = (event: Event) => Line | undefined;
 export function logLines<Event extends { readonly kind: string }>(
   logger: Logger,
   lineOf: LineOf<Event>,
-  { clock = lightClock, bugs }: LogLinesOptions<Event> = {},
+  { clock = lightClock, bugs, mayBeLoud = () => true }: LogLinesOptions<Event> = {},
 ): Observe<Event> & { readonly logs: true } {
   const write = ({ level, fields, message }: Line) => logger[level](fields, message);
   const gather = gatherRefusals(clock, write);
   const repeats = new Repeats();
+  // Asked each time: the level may be changed while the server runs.
+  const needs = (news: News) => logger.isLevelEnabled?.("info") !== false || mayBeLoud(news);
   const log = (event: Event) => {
+    // Others may need what this log does not: a line that is thrown away costs as much as one that is written.
+    if (!needs(event)) return;
     gather(event);
     // Most requests are polls, which only `debug` tells of: a line costs as much as the rest of the answer.
     if (isRequest(event) && levelOf(event) === "debug" && logger.isLevelEnabled?.("debug") === false) return;
@@ -73,7 +79,7 @@ export function logLines<Event extends { readonly kind: string }>(
     const bug = times === loudAfter ? bugs.lineOf(event, line, times) : undefined;
     if (bug !== undefined) write(bug);
   };
-  return Object.assign(log, { logs: true } as const);
+  return Object.assign(log, { logs: true, needs } as const);
 }
 
 /** The same text for lines that tell the same. */
