@@ -4,7 +4,7 @@ import { type FastifyInstance, type FastifyReply, fastify } from "fastify";
 
 /**
  * The least that a durable broker can do: a Fastify server that keeps one row an instance or binding, on SQLite at `synchronous=FULL`, and answers when it is
- * committed. All that came in one turn of the loop shares a transaction. On the loop itself: handing rows to a thread took longer than writing them. It
+ * committed. All that came in one turn of the loop shares a transaction. On the loop itself; whether a thread would be faster was not measured. It
  * asks nobody who they are, checks nothing, and runs no author's code.
  *
  * `commits`: 1 for each verb is the limit; 2, one after the other, is what a broker needs whose record is there before the author's code runs.
