@@ -314,11 +314,14 @@ export class StoreJournal implements Journal {
     try {
       // Heard at once if it ends in this process; looked up now and then in case it ends in another one.
       for (let pauseMs = 50; ; pauseMs = Math.min(pauseMs * 2, 1_000)) {
-        const status = heard === undefined ? await this.operation(key, id) : undefined;
+        // What is being run here has not ended, and is heard of when it does: it need not be read.
+        const runsHere = this.#runsHere(key, id);
+        const status = heard === undefined && !runsHere ? await this.operation(key, id) : undefined;
         const outcome = heard?.outcome ?? status?.outcome ?? undefined;
         if (outcome !== undefined) return outcome;
         const leftMs = giveUpAt - this.#clock.monotonicMs();
-        if (leftMs <= 0 || signal?.aborted || (heard === undefined && status === undefined)) return undefined;
+        const isUnknown = heard === undefined && status === undefined && !runsHere;
+        if (leftMs <= 0 || signal?.aborted || isUnknown) return undefined;
         await new Promise<void>((resolve) => {
           const callOffTimer = this.#clock.after(Math.min(pauseMs, leftMs), resolve);
           wake = () => {
@@ -425,6 +428,12 @@ export class StoreJournal implements Journal {
       const callOff = this.#clock.after(this.#graceMs, resolve);
       this.#store.close().then(resolve, reject).finally(callOff);
     });
+  }
+
+  #runsHere(key: string, id: string): boolean {
+    const cell = this.#cells.get(key);
+    // An attempt is still there for a moment when its end is recorded.
+    return cell?.attempts.has(id) === true && cell.snapshot?.state.open.some((open) => open.id === id) === true;
   }
 
   #checkRunning(): void {
