@@ -6,6 +6,8 @@ import type { Settled } from "./settled.js";
 export function fillSqlite({ path }: SqlitePlace, count: number, settled: Settled): void {
   const database = new Database(path);
   try {
+    // From WAL there is no way to none but by this: a log as large as all of it would be written beside the file.
+    database.pragma("journal_mode = delete");
     database.pragma("journal_mode = off");
     database.pragma("synchronous = off");
     database.pragma("cache_size = -1000000");
