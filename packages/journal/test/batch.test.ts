@@ -168,3 +168,11 @@ test("a result that is an error rejects its item and no other", async () => {
     "c!",
   ]);
 });
+
+test("of many that alternate, each free place gets its share", async () => {
+  const { run, items } = manualRun();
+  const group = batcher({ run, maxItems: 10, inFlight: 3, alternates: (ready) => ready >= 4 });
+  for (const item of ["a", "b", "c", "d"]) void group.add(item);
+  await turn();
+  expect(items()).toEqual(["a b", "c", "d"]);
+});

@@ -413,4 +413,20 @@ describe("refill", () => {
     // What waits behind an exclusive one is not asked for again and again while the shared ones before it end.
     expect(refilled(mixed.open, many(5, "shared")).wantsRefill).toBe(false);
   });
+
+  test("a record from which the last exclusive one goes takes shared ones in, also if it is not half empty", () => {
+    const open = [...many(40, "shared"), operation("300-q")];
+    const draft = draftOf({ state: { ...emptyState, open, queued: 3, queuedAfter: 300 } });
+    expect(draft.operations.wantsRefill).toBe(false);
+    draft.apply(cancelled("300-q"), ann);
+    expect([draft.operations.wantsRefill, draft.operations.mostToRefill]).toEqual([true, 24]);
+  });
+
+  test("held ones that an earlier version kept among the others take no room, and more is read for that", () => {
+    const { operations } = draftOf({ state: stateOf("x1", { queued: 2 }) });
+    const part = (one: OpenOperation, id = queuePartId(one)) => ({ id, body: JSON.stringify(one) });
+    const held = operation("900-q", { held: true });
+    expect(operations.needsMoreThan([part(held, queuePartId({ ...held, held: false }))])).toBe(true);
+    expect(operations.needsMoreThan([part(operation("901-q")), part(held)])).toBe(false);
+  });
 });

@@ -4,7 +4,6 @@ import type { ResourceState } from "../state.js";
 import type { DraftParts } from "./draft-parts.js";
 import {
   aboutPartId,
-  isHalfEmpty,
   isHeldInQueue,
   mostInRecord,
   queuedOperation,
@@ -13,6 +12,7 @@ import {
   queuePrefix,
   roomInRecord,
   seqOf,
+  wantsMore,
   windowSize,
 } from "./queue.js";
 import { earlier, inTurn } from "./schedule.js";
@@ -132,15 +132,20 @@ export class OpenOperations {
   /** Whether operations that wait in parts have a place in the record by now. */
   get wantsRefill(): boolean {
     const { open, queued, queuedHeld = 0 } = this.#state;
-    if (queued > queuedHeld) return isHalfEmpty(open);
+    if (queued > queuedHeld) return wantsMore(open, this.#draft.base.state.open);
     return queuedHeld > 0 && open.length < windowSize / 2;
   }
 
-  /** How many of those that wait are worth reading for that. */
+  /** How many of those that wait are worth reading for that, at first. */
   get mostToRefill(): number {
     const { open, queued, queuedHeld = 0 } = this.#state;
     // Those that this very draft takes away do not count.
     return (queued > queuedHeld ? roomInRecord(open) : windowSize) + this.#parts.deleted.size;
+  }
+
+  /** Whether more of them have to be read: some of these may be held ones that earlier versions kept among the others, and take no room. */
+  needsMoreThan(waiting: readonly { readonly id: string; readonly body: string }[]): boolean {
+    return waiting.some(({ id, body }) => !isHeldInQueue(id) && body.includes('"held":true'));
   }
 
   /** Brings operations that wait in parts into the record, in their order: `waiting` are the first of them, as they were read. */

@@ -39,9 +39,13 @@ export function roomInRecord(open: readonly OpenOperation[]): number {
   return windowOf(open) - open.reduce((count, { held }) => (held ? count : count + 1), 0);
 }
 
-/** The record is filled up again when half of it is empty. */
-export function isHalfEmpty(open: readonly OpenOperation[]): boolean {
-  return roomInRecord(open) >= windowOf(open) / 2;
+/**
+ * The record is filled up again when half of it is empty, or when it has more places than before: with the last exclusive one gone, shared ones
+ * that wait are in turn.
+ */
+export function wantsMore(open: readonly OpenOperation[], before: readonly OpenOperation[]): boolean {
+  const room = roomInRecord(open);
+  return room >= windowOf(open) / 2 || (room > 0 && windowOf(open) > windowOf(before));
 }
 
 function windowOf(open: readonly OpenOperation[]): number {

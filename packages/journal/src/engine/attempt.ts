@@ -348,8 +348,8 @@ export class Attempt {
     const recorded = this.#origin.results.get(name);
     if (recorded !== undefined) return recorded;
     this.#check();
-    const confirmed = this.#host.confirmLease(this);
-    if (confirmed !== undefined) await confirmed;
+    // Also where there is nothing to wait for: the work of a step never begins within the call that asks for it.
+    await this.#host.confirmLease(this);
     this.#checkGoesOn();
     this.#host.reached("before step");
     const started = this.#host.now();
@@ -430,8 +430,7 @@ export class Attempt {
     const started = this.#host.now();
     const [, dueAt = started, looks = 0, since = started] = this.operation.polls?.find(([poll]) => poll === name) ?? [];
     if (dueAt > started) return this.#fallAsleep({ kind: "poll", name, until: dueAt, looks, since });
-    const confirmed = this.#host.confirmLease(this);
-    if (confirmed !== undefined) await confirmed;
+    await this.#host.confirmLease(this);
     this.#checkGoesOn();
     this.#host.reached("before step");
     // Whatever becomes of this look: since when it looks stays.

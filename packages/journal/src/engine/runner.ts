@@ -322,12 +322,10 @@ export class Runner implements AttemptHost {
     const read = () => store.entries(cell.key, { kind: "numbers", seqs: originSeqs(operation) });
     const origin = given ?? originFrom(await writer.persist("read", read), operation);
     // Between the claim and here the whole process may have stood still: then another one may have run it, and even ended it.
-    const confirmed = this.confirmLease(attempt);
-    if (confirmed !== undefined) await confirmed;
+    await this.confirmLease(attempt);
     if (attempt.interrupted?.why === "lease-lost") return;
     // It was given a place before all that. What the place stood on may be another process's by now; then it waits for the next one.
-    const placed = confirmPlace(operation.lane);
-    if (placed !== undefined) await placed;
+    await confirmPlace(operation.lane);
     if (!lanes.mayBegin(operation.lane)) return;
     reached("before attempt");
     // The own members first: what is added behind a spread costs as much as ten that are copied.

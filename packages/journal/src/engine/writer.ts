@@ -85,6 +85,8 @@ export interface WriterPorts {
 
 /** Parts that are read in one go. */
 const partsPage = 200;
+/** Operations that wait, and are read to fill the record up with a few of them. */
+const mostToRefill = 1_000;
 const backoff = { firstMs: 20, factor: 2, longestMs: 1_000 };
 /** After so many conflicts in a row there is a pause before the next try. */
 const hurriedConflicts = 3;
@@ -262,8 +264,13 @@ export class Writer {
   }
 
   async #refill(draft: Draft, options: WriteOptions): Promise<void> {
-    const range = { prefix: queuePrefix, after: null, limit: draft.operations.mostToRefill };
-    draft.operations.refill(await this.persist("read", () => this.#ports.store.parts(draft.base.key, range), options));
+    const { store } = this.#ports;
+    for (let limit = draft.operations.mostToRefill; ; limit *= 4) {
+      const range = { prefix: queuePrefix, after: null, limit };
+      const waiting = await this.persist("read", () => store.parts(draft.base.key, range), options);
+      const isEnough = waiting.length < limit || limit >= mostToRefill || !draft.operations.needsMoreThan(waiting);
+      if (isEnough) return draft.operations.refill(waiting);
+    }
   }
 
   /** Where nobody polls, word of a change is the only way in which another journal on the store can learn of it: all are told. */

@@ -112,7 +112,11 @@ class GroupBatcher<Item, Result> implements Batcher<Item, Result> {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      for (let free = this.#free; this.#ready.length > 0 && free > 0; free--) void this.#run(this.#take(free));
+      // Decided once: what is left for the last place may be few.
+      const alternates = this.#options.alternates?.(this.#ready.length) === true;
+      for (let free = this.#free; this.#ready.length > 0 && free > 0; free--) {
+        void this.#run(this.#take(alternates ? Math.ceil(this.#ready.length / free) : this.#ready.length));
+      }
     });
   }
 
@@ -120,10 +124,8 @@ class GroupBatcher<Item, Result> implements Batcher<Item, Result> {
     return (this.#options.inFlight ?? 1) - this.#underWay;
   }
 
-  #take(free: number): Waiting<Item, Result>[] {
-    const { alternates, maxWeight = Number.POSITIVE_INFINITY } = this.#options;
-    const ready = this.#ready.length;
-    const share = free > 1 && alternates?.(ready) ? Math.ceil(ready / free) : ready;
+  #take(share: number): Waiting<Item, Result>[] {
+    const { maxWeight = Number.POSITIVE_INFINITY } = this.#options;
     const maxItems = Math.min(share, this.#options.maxItems);
     const batch: Waiting<Item, Result>[] = [];
     let weight = 0;

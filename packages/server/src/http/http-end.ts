@@ -116,17 +116,18 @@ export function httpEnd<Event extends RequestAnswered, Seen extends SeenRequest<
     watched: (response: WireResponse) => WireResponse,
   ) => {
     const arrived = { path: pathOf(request.url), requestId, seen, knowsAnywhere };
+    let given: Answer | Promise<Answer>;
     try {
       checkAuthorization(request.header("authorization"));
-      const given = apiOf(arrived.path).respond(request, arrived);
-      if (!(given instanceof Promise)) return watched(tellOrRefuse(given, request, arrived));
-      return given.then(
-        (later) => watched(tellOrRefuse(later, request, arrived)),
-        (error: unknown) => watched(refuse(error, request, arrived)),
-      );
+      given = apiOf(arrived.path).respond(request, arrived);
     } catch (error) {
       return watched(refuse(error, request, arrived));
     }
+    if (!(given instanceof Promise)) return watched(tellOrRefuse(given, request, arrived));
+    return given.then(
+      (later) => watched(tellOrRefuse(later, request, arrived)),
+      (error: unknown) => watched(refuse(error, request, arrived)),
+    );
   };
   return {
     handle(request) {

@@ -4,6 +4,7 @@ import { job, ManualJobs } from "../manual-jobs.js";
 import {
   accept,
   acceptAll,
+  bob,
   change,
   type EngineTests,
   entriesOf,
@@ -268,6 +269,21 @@ export const orderTests: EngineTests = {
     });
     const { open } = await read(process, "k");
     assert.ok(open.length >= 32, `only ${open.length} are shown`);
+  },
+
+  "J7: shared operations begin when the exclusive one before them is gone, also beside many that run": async (
+    story,
+  ) => {
+    const jobs = new ManualJobs();
+    const process = await story.engine({ kinds: { job: jobs.kind() }, laneConcurrency: 100 });
+    const shared = (name: string) => job(name, { mode: "shared" });
+    await acceptAll(process, "k", numbered(33).map(shared));
+    await story.until("they run", () => jobs.running.length === 33);
+    const exclusive = await accept(process, "k", job("alone"));
+    const behind = numbered(7, "behind");
+    await acceptAll(process, "k", behind.map(shared));
+    assert.equal(await process.journal.cancel("k", exclusive, "not wanted", bob), true);
+    await story.until("those behind it run", () => behind.every((name) => jobs.running.includes(name)));
   },
 
   "J10: of a queue of exclusive operations a record holds few": async (story) => {

@@ -49,6 +49,7 @@ const underWay = 2;
  */
 const fewestToAlternate = 16;
 const readiedInMs = 0.05;
+const shortestFlushMs = 0.001;
 
 /** An answer of the writer, but to a commit, which is answered as the contract says: commits are nearly all of the traffic. */
 type Answer = Exclude<WriterAnswer, { readonly failed: unknown }>;
@@ -284,7 +285,7 @@ export class EmbeddedStore implements SqliteStore {
       this.#requests += requests.length;
       this.#transactions += transactions;
       // What it takes when nothing else is in its way; what was measured once is believed less and less.
-      if (transactions > 0) this.#flushMs = Math.min(flushMs, this.#flushMs * 1.05);
+      if (transactions > 0) this.#flushMs = Math.max(shortestFlushMs, Math.min(flushMs, this.#flushMs * 1.05));
       const committed: CommitOutcome = { kind: "committed", at: now };
       return answers.map((answer, index) => {
         if (typeof answer === "object" && "failed" in answer) return errorOf(answer.failed);

@@ -77,8 +77,8 @@ export class Writer {
       if (hasChanged && this.#settings.marksClock) setMark.run(now, now);
       const before = performance.now();
       commit.run();
-      this.#flushMs = performance.now() - before;
       if (hasChanged) {
+        this.#flushMs = performance.now() - before;
         this.#transactions++;
         this.#appended(pagesOf(works));
       }
