@@ -28,8 +28,8 @@ export interface BindFacts {
   readonly request: BindRequest;
   /** In which the service is as it was at the instance's revision. */
   readonly catalog: BrokerCatalog;
-  /** The instance's, when the catalog was chosen; `null` where nothing was to begin. Left out: the catalog is the same for all revisions. */
-  readonly revision?: string | null;
+  /** The instance's, when the catalog was chosen; `null` where nothing was to begin; `undefined`: the catalog is the same for all revisions. */
+  readonly revision: string | null | undefined;
   readonly identity: OriginatingIdentity | null;
   readonly deadlineMs: number;
 }

@@ -41,8 +41,12 @@ export async function bind(ports: EndpointPorts, asked: VerbRequest): Promise<An
   const deadlineMs = deadlineMsOf(catalog, "bind", serviceId);
   const heldAgainst = mayBegin ? revision : null;
   const facts = {
-    ...{ binding, request, catalog, identity, deadlineMs },
-    ...(looksFirst && { revision: heldAgainst }),
+    binding,
+    request,
+    catalog,
+    revision: looksFirst ? heldAgainst : undefined,
+    identity,
+    deadlineMs,
   };
   const done = await runPipeline(ports, {
     verb: "bind",
