@@ -5,6 +5,18 @@ import { accept, type EngineTests, entriesOf, gate, leaseMs, storyOf } from "../
 
 /** J4: steps. */
 export const stepsTests: EngineTests = {
+  "J4: the work of a step begins after the call that asks for it": async (story) => {
+    const order: string[] = [];
+    const run = async (operation: Operation) => {
+      const asked = operation.step("note", () => order.push("work"));
+      order.push("asked");
+      await asked;
+    };
+    const process = await story.engine({ kinds: { job: { run } } });
+    await story.ends(process, "k", await accept(process, "k", { kind: "job" }));
+    assert.deepEqual(order, ["asked", "work"]);
+  },
+
   "J4: a recorded step is never run again, also in another engine, and its successor gets the same idempotency key":
     async (story) => {
       const runs: string[] = [];
