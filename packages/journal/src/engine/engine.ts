@@ -17,7 +17,7 @@ import { Lanes } from "./lanes.js";
 import { Leases } from "./leases.js";
 import { originsOf } from "./origin.js";
 import { PassedOver } from "./passed-over.js";
-import { type OperationKinds, Runner, type TransactEffect } from "./runner.js";
+import { isUnreadable, type OperationKinds, Runner, type TransactEffect } from "./runner.js";
 import type { LaneUse } from "./shared-lanes.js";
 import type { StoreTime } from "./time.js";
 import type { Seen, Tenure, Writer } from "./writer.js";
@@ -540,8 +540,4 @@ export class Engine {
 function isSeen({ snapshot }: Cell, version: Expected | undefined): boolean {
   if (!snapshot || version === undefined) return false;
   return snapshot.record.seq >= version.seq && snapshot.record.epoch >= version.epoch;
-}
-
-function isUnreadable(error: unknown): boolean {
-  return error instanceof SyntaxError || (error instanceof JournalError && error.code === "unreadable");
 }

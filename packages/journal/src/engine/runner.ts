@@ -301,15 +301,18 @@ export class Runner implements AttemptHost {
     const attempt = new Attempt(this, factsOf(cell.key, operation, labels), operation);
     cell.attempts.set(operation.id, attempt);
     this.#ports.follow("run", cell, async () => {
+      let isReadable = true;
       try {
         await this.#attempt(cell, attempt, origin, data);
       } catch (error) {
         if (saysUnrecorded(error)) this.#unrecorded.failed(cell.key, this.now());
+        isReadable = !isUnreadable(error);
         throw error;
       } finally {
         if (cell.attempts.get(operation.id) === attempt) cell.attempts.delete(operation.id);
         this.#ports.freed(operation.lane);
-        if (cell.held !== undefined) this.#ports.follow("tend", cell, () => cell.serial(() => this.tend(cell)));
+        // What cannot be read is about to be set aside by whoever follows this: looked at before that, it would be tried and told once more.
+        if (isReadable && cell.held !== undefined) this.#ports.follow("tend", cell, () => cell.serial(() => this.tend(cell)));
       }
     });
   }
@@ -560,6 +563,11 @@ function describeFirst(draft: Draft, open: OpenOperation, attempt: Attempt, desc
 function isExcluded({ mode }: OpenOperation, attempts: Iterable<Attempt>): boolean {
   for (const { operation } of attempts) if (mode === "exclusive" || operation.mode === "exclusive") return true;
   return false;
+}
+
+/** What is stored is damaged: its resource is set aside. */
+export function isUnreadable(error: unknown): boolean {
+  return error instanceof SyntaxError || (error instanceof JournalError && error.code === "unreadable");
 }
 
 /** An attempt went wrong, and not even that could be recorded. Not so if another engine goes on with it, or it is about to be set aside. */
