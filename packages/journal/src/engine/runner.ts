@@ -312,7 +312,8 @@ export class Runner implements AttemptHost {
         if (cell.attempts.get(operation.id) === attempt) cell.attempts.delete(operation.id);
         this.#ports.freed(operation.lane);
         // What cannot be read is about to be set aside by whoever follows this: looked at before that, it would be tried and told once more.
-        if (isReadable && cell.held !== undefined) this.#ports.follow("tend", cell, () => cell.serial(() => this.tend(cell)));
+        if (isReadable && cell.held !== undefined)
+          this.#ports.follow("tend", cell, () => cell.serial(() => this.tend(cell)));
       }
     });
   }
